@@ -28,6 +28,7 @@ from pyspark_paralagg.session.running import check_running, is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.program.question import Question
 
 OnLimit = Literal["error", "return"]
@@ -117,6 +118,7 @@ class Declaration:
     (``ra.delta``). ``is_output``: several queries read the relation, so a run for another one computes it, too.
     ``functors`` are the functors of a text that the step calls on rows of the recursion.
     ``max_rows``: the relation is a set, and ends after the iteration that has so many rows (``.limitsize``).
+    ``keeping``: the Spark engine keeps the state of this settled relation for a later run.
     """
 
     base: DataFrame
@@ -127,6 +129,7 @@ class Declaration:
     is_output: bool = False
     functors: tuple[str, ...] = ()
     max_rows: int | None = None
+    keeping: Keeping | None = None
 
     def widened(self, types: Mapping[str, str]) -> Declaration:
         """Return the relation with columns of wider types."""
@@ -239,9 +242,11 @@ def _run(
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
         functors = tuple(f for declaration in declared.values() for f in declaration.functors)
         max_rows = next((d.max_rows for d in declared.values() if d.max_rows is not None), None)
+        keeping = next((d.keeping for d in declared.values() if d.keeping is not None), None)
         spark = seeds[0].base.sparkSession
         job = Job(name, spark, seeds, apply, together=outputs, question=question, functors=functors, max_rows=max_rows)
-        results = execute(_with_options(job, options), _check_backend(options.backend))
+        job = replace(_with_options(job, options), keeping=keeping)
+        results = execute(job, _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}
         return _run(name, declared, step, options, question)

@@ -17,6 +17,7 @@ from pyspark_paralagg.program.traced import traced
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.program.expr import Call
     from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
     from pyspark_paralagg.program.question import Question
@@ -61,7 +62,7 @@ class Job:
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
     ``question`` adds a relation with its answer to the results. ``functors`` are called on rows of the recursion.
-    ``max_rows`` ends a set, the only relation.
+    ``max_rows`` ends a set, the only relation. ``keeping``: the Spark engine keeps the state of a settled relation.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Job:
     question: Question | None = None
     functors: tuple[str, ...] = ()
     max_rows: int | None = None
+    keeping: Keeping | None = None
 
     @property
     def outputs(self) -> dict[str, str]:

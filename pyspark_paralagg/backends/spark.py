@@ -103,7 +103,12 @@ class Builder:
         step_sources = len(found.json["sources"])
         starts = self.job.starts
         checks = guards(self.job.assume, found.json)  # before the proof, which knows no wrong names
-        compiled = compiled_job(self.job, found.json, found.relations, packs=True)
+        keeping = self.job.keeping if self.offload is None else None
+
+        def compile_step() -> CompiledStep:
+            return compiled_job(self.job, found.json, found.relations, packs=True)
+
+        compiled = compile_step() if keeping is None else keeping.compiled(found.json, compile_step)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))
@@ -131,6 +136,8 @@ class Builder:
                     data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
+                if self.job.keeping is not None and self.offload is None and len(compiled.plan.strata) == 1:
+                    data |= {"kept": self.job.keeping.to_json(), "narrower": []}
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
 

@@ -54,6 +54,14 @@ RUN = (
         """,
     ),
     ErrorCode(
+        "PARALAGG_KEPT_STATE",
+        IN_SPARK,
+        cause="Executors no longer have the state that a refresh has kept for the next one, or new rows do not fit it. "
+        "`refresh()` catches it and goes on from the stored rows.",
+        remedy="Nothing. If it happens at each refresh, give executors more memory.",
+        tested_by="tests/test_kept_state.py",
+    ),
+    ErrorCode(
         "PARALAGG_AGGREGATOR_NULL",
         "FixpointError",
         cause="`combine` of a user-defined aggregator returns null for two values of the data.",

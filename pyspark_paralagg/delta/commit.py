@@ -44,7 +44,7 @@ class Writer:
 
     def __init__(self, target: Table, number: int, record: Record) -> None:
         self._target = target
-        self._record = record
+        self.record = record
         self._options = {"userMetadata": record.to_json(), "txnAppId": APPLICATION, "txnVersion": str(number)}
 
     def create(self, rows: DataFrame) -> Commit:
@@ -108,10 +108,10 @@ class Writer:
         """Return the commit with this record; raise ``ConflictError`` if Delta has skipped the write."""
         snapshot = self._target.snapshot()
         for commit in self._target.commits(-1 if snapshot is None else snapshot.version):
-            if commit.version <= self._record.read:
+            if commit.version <= self.record.read:
                 break
             record = Record.from_json(commit.user_metadata)
-            if record is not None and record.id == self._record.id:
+            if record is not None and record.id == self.record.id:
                 return commit
         raise self._conflict("another refresh was committed first")
 

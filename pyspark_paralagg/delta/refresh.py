@@ -12,13 +12,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.backends.kept import Keeping, StateLostError
 from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
+from pyspark_paralagg.delta.states import keeping_of, remember, state_of
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
-from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint
+from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint, grow_fixpoint
 from pyspark_paralagg.maintenance.net import net_changes
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
 from pyspark_paralagg.maintenance.rows import materialize
@@ -128,19 +130,33 @@ class Refresh:
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
         inserted, deleted = _net(decision.changes, repeats=program.adds_only)
         engine = continuing_backend(self._spark, backend)
-        continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine)
+        continued = self._grown(program, stored, frames, inserted) if engine == "spark" and not deleted else None
+        if continued is None:
+            keeping = keeping_of(self._spark, program, engine)
+            continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine, keeping=keeping)
         try:
             return self._commit(continued, decision)
         finally:
             continued.free()
 
+    def _grown(
+        self, program: Program, stored: DataFrame, frames: Mapping[str, DataFrame], inserted: Mapping[str, DataFrame]
+    ) -> Continuation | None:
+        """Continue from the state that the last refresh has left; None if it left none, or it cannot be used."""
+        state = None if self._last is None else state_of(self._spark, self._last.record.id)
+        if state is None:
+            return None
+        try:
+            return grow_fixpoint(program, stored, frames, inserted, Keeping(self._spark, state))
+        except StateLostError:
+            return None
+
     def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
         """Run the continued fixpoint and write the rows that differ from the stored ones."""
         writer = self._writer(decision, None)
-        fixpoint = continued.changed
-        if fixpoint is None and not continued.has_fallen:
+        if continued.changed is None and not continued.has_fallen:
             return self._report(decision, writer.append(continued.stored.limit(0)), None, _Counts())
-        changed = materialize(continued.stored.limit(0) if fixpoint is None else fixpoint)
+        changed = continued.materialized()
         try:
             difference = changed
             if continued.has_fallen:
@@ -153,6 +169,8 @@ class Refresh:
         finally:
             changed.free()
         self._record_time("write")
+        if continued.keeping is not None:
+            remember(self._spark, writer.record.id, continued.keeping)
         evaluated = continued.fixpoint
         return self._report(decision, commit, None if evaluated is None else report(evaluated), counts)
 

@@ -14,17 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.backends.kept import StateLostError, is_lost
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows
 from pyspark_paralagg.maintenance.rows import materialize
+from pyspark_paralagg.session.condition import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.maintenance.program import Frames, Program
     from pyspark_paralagg.maintenance.rows import MaterializedRows
 
@@ -44,6 +47,7 @@ class Continuation:
 
     ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
     None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
+    ``rows`` are those of ``changed``, if they are computed. ``keeping`` has the state that the run leaves.
     """
 
     program: Program
@@ -52,6 +56,14 @@ class Continuation:
     fallen: MaterializedRows | None
     held: tuple[MaterializedRows, ...] = ()
     evaluated: DataFrame | None = None
+    rows: MaterializedRows | None = None
+    keeping: Keeping | None = None
+
+    def materialized(self) -> MaterializedRows:
+        """Run the fixpoint, if that is not done, and return the rows of ``changed``."""
+        if self.rows is not None:
+            return self.rows
+        return materialize(self.stored.limit(0) if self.changed is None else self.changed)
 
     @property
     def fixpoint(self) -> DataFrame | None:
@@ -75,7 +87,9 @@ class Continuation:
         return self.fallen is not None and self.fallen.count > 0
 
     def free(self) -> None:
-        """Free the fallen rows, and those that ``changed`` reads."""
+        """Free the fallen rows, those that ``changed`` reads, and a kept state that nobody has taken over."""
+        if self.keeping is not None:
+            self.keeping.free()
         for rows in (*self.held, *([] if self.fallen is None else [self.fallen])):
             rows.free()
 
@@ -89,11 +103,12 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
     *,
     whole: DataFrame | None = None,
     backend: str | None = "spark",
+    keeping: Keeping | None = None,
 ) -> Continuation:
     """Continue the fixpoint ``stored`` over sources that now have the rows ``frames``.
 
     ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows; the
-    rest is lazy. ``whole`` is the fixpoint over ``frames``, which is analysed and not run.
+    rest is lazy. ``whole`` is the fixpoint over ``frames``, which is analysed and not run. ``keeping`` is for its run.
 
     Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
     """
@@ -111,11 +126,38 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
         if not candidates:
             return Continuation(program, stored, None, fallen)
         rows = candidates[0] if len(candidates) == 1 else candidates[0].unionAll(candidates[1])
-        return Continuation(program, stored, program.changes(rows, frames, kept, backend), fallen)
+        return Continuation(
+            program, stored, program.changes(rows, frames, kept, backend, keeping), fallen, keeping=keeping
+        )
     except BaseException:
         if fallen is not None:
             fallen.free()
         raise
+
+
+def grow_fixpoint(
+    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, keeping: Keeping
+) -> Continuation:
+    """Continue the fixpoint ``stored`` from the state that its run has kept, with the rows ``inserted``; runs it.
+
+    Raises ``StateLostError`` if that cannot be; then nothing of it is left.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
+
+    none = stored.limit(0)
+    # With the names that `assume` may use; without rows of sources that did not change.
+    new = {name: (inserted[name] if name in inserted else rows.limit(0)).alias(name) for name, rows in frames.items()}
+    candidates = program.candidates(inserted, frames, stored, of_base=True)
+    try:
+        changed = program.changes(none if candidates is None else candidates, new, none, keeping=keeping)
+        rows = materialize(changed)
+    except BaseException as problem:
+        keeping.free()
+        if isinstance(problem, PySparkException | Py4JJavaError) and is_lost(problem):
+            raise StateLostError(message_of(problem)) from problem
+        raise
+    return Continuation(program, stored, rows.df, None, evaluated=changed, rows=rows, keeping=keeping)
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

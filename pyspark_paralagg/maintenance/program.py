@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.program.program import Relation
 
 Frames = Mapping[str, "DataFrame"]
@@ -84,11 +85,15 @@ class Recursion:
 
 @dataclass(frozen=True)
 class Read:
-    """One read of a reference: the operators above it that block or merge its rows, and its branch of each union."""
+    """One read of a reference: the operators above it that block or merge its rows, and its branch of each union.
+
+    ``rowwise``: operators between it and the recursion take each row alone.
+    """
 
     name: str
     blocker: str | None
     merger: str | None
+    rowwise: bool
     branches: Mapping[str, int]
 
     @property
@@ -202,14 +207,19 @@ class Program:
         dependents = self.relation.dependents
         return bool(dependents) and all(d.definition.is_sum for d in dependents)
 
-    def candidates(self, new: Frames, frames: Frames, stored: DataFrame) -> DataFrame | None:
+    @property
+    def grows(self) -> bool:
+        """Return whether the engine can go on with new rows of the sources alone: they reach its rules one by one."""
+        return not self.adds_only and all(read.rowwise for read in self._step.reads if read.source is not None)
+
+    def candidates(self, new: Frames, frames: Frames, stored: DataFrame, *, of_base: bool = False) -> DataFrame | None:
         """Return the rows that one application of base and step derives from the ``new`` rows of sources.
 
-        It joins them with all rows of the other reads and with the ``stored`` result. Return None if the program reads
-        no changed source.
+        It joins them with all rows of the other reads and with the ``stored`` result. ``of_base``: without the step.
+        Return None if none of them reads a changed source.
         """
         parts: list[DataFrame] = []
-        for template in (self._base, self._step):
+        for template in (self._base,) if of_base else (self._base, self._step):
             changed_reads = [
                 (read, new[read.source]) for read in template.reads if read.source is not None and read.source in new
             ]
@@ -233,13 +243,20 @@ class Program:
         return conform(base, self.relation).unionAll(conform(step, self.relation))
 
     def changes(
-        self, candidates: DataFrame, frames: Frames, stored: DataFrame, backend: str | None = "spark"
+        self,
+        candidates: DataFrame,
+        frames: Frames,
+        stored: DataFrame,
+        backend: str | None = "spark",
+        keeping: Keeping | None = None,
     ) -> DataFrame:
         """Continue the fixpoint ``stored`` with ``candidates``; return the rows that change; lazy.
 
-        Raises ``UnsupportedError`` if ``backend`` does not support it.
+        If it goes on from a kept state, that has the rows ``stored`` and the sources before: ``stored`` has no rows
+        then, and ``frames`` the new ones. Raises ``UnsupportedError`` if ``backend`` does not support it.
         """
-        settled = Declaration(candidates, self.recursion.keys, self.recursion.aggs, stored, settled=True)
+        keys, aggs = self.recursion.keys, self.recursion.aggs
+        settled = Declaration(candidates, keys, aggs, stored, settled=True, keeping=keeping)
         return self._run(settled, frames, {"backend": backend})
 
     def over(self, base: DataFrame, frames: Frames, backend: str | None) -> DataFrame:
@@ -257,7 +274,9 @@ class Program:
 
     def _template(self, df: DataFrame) -> Template:
         facts = json.loads(bridge(self._spark).reads(df._jdf, self.recursion.name))  # noqa: SLF001 - likewise
-        reads = tuple(Read(r["name"], r.get("blocker"), r.get("merger"), r["branches"]) for r in facts["reads"])
+        reads = tuple(
+            Read(r["name"], r.get("blocker"), r.get("merger"), r["rowwise"], r["branches"]) for r in facts["reads"]
+        )
         return Template(df, reads, facts)
 
     def _call(self, function: str, sources: Sources, call: Callable[[], DataFrame]) -> DataFrame:

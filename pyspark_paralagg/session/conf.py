@@ -261,6 +261,15 @@ ROLL_OVER_ROWS = Key(
     "rows are exchanged at the end of an iteration only. `explain` says where none are sent earlier.",
 )
 
+KEEP_STATE = Key(
+    "spark.paralagg.delta.keepState",
+    "true | false",
+    True,  # noqa: FBT003 - a default
+    _truth,
+    "Whether a refresh of a recursive table leaves its loaded indexes in the executors, so that the next one reads "
+    "only the new rows. They are storage memory, which Spark evicts if it needs it for something else.",
+)
+
 PYTHON = Key(
     "spark.paralagg.python",
     "command",
@@ -318,6 +327,7 @@ REGISTRY: tuple[Key, ...] = (
     SUB_BUCKET_MERGE,
     HEAVY_PARTS,
     ROLL_OVER_ROWS,
+    KEEP_STATE,
     PYTHON,
     PYTHON_PATH,
     SQL_REWRITE,

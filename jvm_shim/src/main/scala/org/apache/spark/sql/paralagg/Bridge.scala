@@ -12,7 +12,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
-import org.apache.spark.sql.paralagg.driver.{RunRegistry, Sizes}
+import org.apache.spark.sql.paralagg.driver.{KeptStates, RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{
   Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
@@ -119,6 +119,16 @@ object Bridge extends Logging {
 
   /** Forgets what runs of this DataFrame's recursion have computed for several queries. */
   def forget(df: DataFrame): Unit = outermost(df).foreach(_.spec.analysis.kept.forget())
+
+  /** Returns a name for the state of a run, see [[KeptStates]]. */
+  def keptName(session: SparkSession): Int = KeptStates.name(session.sparkContext)
+
+  /** Tests whether an executor has a state with this name. */
+  def hasKept(session: SparkSession, name: Int): Boolean =
+    KeptStates.locations(session.sparkContext, name, 0).nonEmpty
+
+  /** Frees the state with this name, if there is one. */
+  def freeKept(session: SparkSession, name: Int): Unit = KeptStates.free(session.sparkContext, name)
 
   /** Returns the report of the last run of the outermost fixpoint in this DataFrame, or null. */
   def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec.whole)).orNull

@@ -9,6 +9,7 @@ object ErrorCodes {
   val AssumptionViolated = "PARALAGG_ASSUMPTION_VIOLATED"
   val BadConf = "PARALAGG_BAD_CONF"
   val DiskFull = "PARALAGG_DISK_FULL"
+  val KeptState = "PARALAGG_KEPT_STATE"
   val LimitReached = "PARALAGG_LIMIT_REACHED"
   val MpiNoLauncher = "PARALAGG_MPI_NO_LAUNCHER"
   val MpiRankFailed = "PARALAGG_MPI_RANK_FAILED"

@@ -51,6 +51,7 @@ case class FixpointExec(
   private def run(outputs: Seq[Int]): KeptRuns.Blocks = {
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
+    spec.kept.flatMap(_.take).foreach(KeptStates.check(sparkContext, _, tasks))
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = InputSource.shared(inputs, spec.program.inputs.toSeq.map(_.id))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
@@ -66,7 +67,7 @@ case class FixpointExec(
         val job = GangJob(
           run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
           checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt,
-          number("spark.paralagg.rollOverRows", 4000000, 0))
+          number("spark.paralagg.rollOverRows", 4000000, 0), spec.kept)
         val stage = GangStage(sparkContext, job, sources)
         RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), stage.id)
         stage

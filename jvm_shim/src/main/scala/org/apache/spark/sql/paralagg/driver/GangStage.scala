@@ -65,6 +65,9 @@ private final class GangRDD(
     Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packed.map(_(t))))
   }
 
+  override protected def getPreferredLocations(split: Partition): Seq[String] =
+    job.kept.flatMap(_.take).toSeq.flatMap(KeptStates.locations(sparkContext, _, split.index))
+
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     val partition = split.asInstanceOf[GangPartition]
     new GangTask(job, context).run { (store, checkWith) =>

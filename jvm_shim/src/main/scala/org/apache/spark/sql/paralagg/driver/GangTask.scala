@@ -16,12 +16,14 @@ import org.apache.spark.sql.paralagg.load.{
 import org.apache.spark.sql.paralagg.loop.{
   BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
 }
-import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.plan.{KeptSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  BitRowsEdges, BitmapEdges, Fold, Hubs, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
+  BitRowsEdges, BitmapEdges, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState, RelationPart, RouteContents,
+  Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.CompletionIterator
 
 /** The description of a gang's job in each task's closure: run, Plan, placement of the result. */
 case class GangJob(
@@ -36,7 +38,8 @@ case class GangJob(
     checkpoint: Option[CheckpointConf],
     oneTaskRows: Long,
     heavyParts: Int,
-    rollOverRows: Long) {
+    rollOverRows: Long,
+    kept: Option[KeptSpec]) {
   lazy val routes: Routes = Routes.of(stratum)
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
@@ -115,6 +118,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val blocks = distribute(packed)
     ends("exchange")
     val contents = contentsOf(blocks)
+    kept.flatMap(_.take).fold(whole(strings, contents, blocks))(continued(_, strings, contents, blocks))
+  }
+
+  /** Evaluates in the form that Plan and data allow. */
+  private def whole(
+      strings: Dictionary, contents: Array[RouteContents], blocks: Array[Array[Block]])
+      : Iterator[(Int, Array[Byte])] = {
     val shape = new Shape(stratum, routes, contents)
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
     if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
@@ -165,20 +175,56 @@ final class GangTask(job: GangJob, context: TaskContext) {
           checkpoint.filterNot(_ =>
             traced || loop.indexes.nonEmpty && hubs.isEmpty || stratum.makesStrings || isContinued)
             .map(new Checkpoint(_, job.run, gang, loop.parts))
-        def base(p: RelationPart) =
-          loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
         new FixpointLoop(
-          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints,
-          hubs, rollOverRows)
-      }
-      def rowsOf(at: Int): Iterator[(Int, Array[Byte])] = {
-        val p = loop.part(outputs(at))
-        placed(at, allResults(at).rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
+          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
+          initial,
+          checkpoints, hubs, rollOverRows)
       }
       val spread = hubs.fold("")(h => s", edges of ${h.count} hub${if (h.count > 1) "s" else ""} spread")
-      evaluate(loop, fixpoint, outputs.indices.iterator.flatMap(rowsOf), placement = spread)
+      val result = evaluate(loop, fixpoint, resultOf(loop, strings), placement = spread)
+      if (hubs.isEmpty) keeping(loop, shape, result) else result
     }
   }
+
+  /** Evaluates over the state of an earlier run, whose rows are settled, and new rows of the inputs. */
+  private def continued(
+      name: Int, strings: Dictionary, contents: Array[RouteContents], rows: Array[Array[Block]])
+      : Iterator[(Int, Array[Byte])] = {
+    val found = KeptStates.take(name, gang.part)
+    if (gang.allreduce(Array(if (found.isEmpty) 1.0 else 0.0))(0) > 0)
+      throw KeptStates.lost("an executor has evicted its part")
+    val state = found.get
+    state.unfit(contents).foreach(why => throw KeptStates.lost(why))
+    val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
+    val loop = grown.build()
+    ends("indexes")
+    endLoading()
+    ends("waiting")
+    def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
+      stratum, loop, new KernelCode(stratum, state.shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
+      _ => None, None, None, rollOverRows, Some(grown.reapplied))
+    keeping(loop, state.shape, evaluate(loop, fixpoint, resultOf(loop, strings), placement = ", from the kept state"))
+  }
+
+  private def baseRows(loop: LoopState, rows: Array[Array[Block]])(p: RelationPart): Array[LoadedRows] =
+    loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
+
+  private def resultOf(loop: LoopState, strings: Dictionary): Iterator[(Int, Array[Byte])] =
+    outputs.indices.iterator.flatMap { at =>
+      val p = loop.part(outputs(at))
+      placed(at, allResults(at).rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
+    }
+
+  /** Keeps the state once the rows of the result are written, if the run is to leave one. */
+  private def keeping(
+      loop: LoopState, shape: Shape, rows: Iterator[(Int, Array[Byte])]): Iterator[(Int, Array[Byte])] =
+    kept.filter(_ => KeptState.fits(stratum, routes)).fold(rows) { k =>
+      CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
+        rows, {
+          memory.release() // the same bytes are storage memory from now on
+          KeptState.of(loop, shape).foreach(KeptStates.put(k.put, gang.part, _))
+        })
+    }
 
   /** Places blocks of a relation behind those of the outputs before it. */
   private def placed(at: Int, blocks: Iterator[(Int, Array[Byte])]): Iterator[(Int, Array[Byte])] =
@@ -227,6 +273,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val loaded = System.nanoTime()
     try run.run()
     catch {
+      case _: EndlessClimb if kept.exists(_.take.isDefined) => throw KeptStates.lost("values climb endlessly")
       case climb: EndlessClimb =>
         loop.restartTraced()
         fixpoint(true).trace(climb)

@@ -5,7 +5,7 @@ import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.Block
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, Hubs, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.{Accumulator, Hubs, LoopState, ReappliedRows, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
@@ -29,7 +29,8 @@ final class FixpointLoop(
     initialRows: RelationPart => Option[Array[LoadedRows]],
     checkpoint: Option[Checkpoint],
     hubs: Option[Hubs] = None,
-    rollOverRows: Long = 0) {
+    rollOverRows: Long = 0,
+    reapplied: Option[Array[ReappliedRows]] = None) {
   import FixpointLoop._
 
   private val parts = loop.parts
@@ -90,6 +91,7 @@ final class FixpointLoop(
       if (changed && !isActive && !hasEnough && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
+    reapplied.foreach(_.foreach(_.settleUnchanged()))
   }
 
   private var capacity = -1L
@@ -180,9 +182,13 @@ final class FixpointLoop(
     }
   }
 
-  /** Sets R₀: the initial rows if there are any, else base rows; both if the initial rows are settled. */
+  /**
+   * Sets R₀: the initial rows if there are any, else base rows; both if the initial rows are settled. If the state has
+   * the settled rows already, the rules are applied to those that new static rows join, too.
+   */
   private def start(): Unit = {
-    if (parts.exists(_.spec.settled)) settle()
+    reapplied.foreach(_.foreach(_.enqueue()))
+    if (reapplied.isEmpty && parts.exists(_.spec.settled)) settle()
     parts.foreach { p =>
       val rows = (if (p.spec.settled) None else initialRows(p)).getOrElse(base(p.index))
       p.grow()

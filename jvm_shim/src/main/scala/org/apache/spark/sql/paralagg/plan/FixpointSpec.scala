@@ -39,6 +39,9 @@ class FixpointSpec private (
   /** The relations of the stratum that one run computes for several queries; none if each is computed by its own. */
   lazy val together: Seq[String] = texts(json \ "together").toSeq
 
+  /** Where tasks keep their states after the run, and the states from which it goes on. */
+  lazy val kept: Option[KeptSpec] = option(json \ "kept")(k => KeptSpec(option(k \ "take")(int), int(k \ "put")))
+
   /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
   lazy val narrower: Seq[NarrowerSpec] = list(json \ "narrower")
     .filter(n => int(n \ "position") == stratum && text(n \ "relation") == relation).map(new NarrowerSpec(_))
@@ -77,6 +80,9 @@ class FixpointSpec private (
   override def toString: String =
     s"$relation (${program.name}, ${program.relationClass}${program.endsAt.fold("")(n => s", ends at $n rows")})"
 }
+
+/** The names of the states that a run takes, if it goes on from some, and that it leaves (`driver.KeptStates`). */
+case class KeptSpec(take: Option[Int], put: Int)
 
 /** The last run: its report, and the reason if not the planned executor ran it; null before. */
 final class LastRun {

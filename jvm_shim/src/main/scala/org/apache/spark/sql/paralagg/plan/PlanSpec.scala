@@ -131,6 +131,8 @@ final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serial
   val reads: Set[String] = texts(json \ "reads").toSet
   val addsByTarget: Boolean = bool(json \ "adds_by_target")
 
+  def probes: Array[ProbeSpec] = steps.collect { case p: ProbeSpec => p }
+
   /** Returns the probe whose rows determine the targets of a resolved rule. */
   def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]
 

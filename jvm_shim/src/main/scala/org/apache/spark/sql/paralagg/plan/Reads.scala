@@ -25,13 +25,14 @@ import org.apache.spark.sql.internal.SQLConf
  * (pyspark_paralagg/maintenance/program.py): its reads of references, in the order of `substitute`, its other sources,
  * and its text.
  *
- * {{{ {"reads": [{"name", "blocker", "merger", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
+ * {{{ {"reads": [{"name", "blocker", "merger", "rowwise", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
  * The blocker of a read is the first operator above it that may remove rows when its input gets new rows. Without a
  * blocker the plan returns all new rows if it gets only the new rows for that read. The merger is the first operator
  * above it that may return a new row once for several, or not at all because it is not new (DISTINCT): with neither,
  * the plan is linear in that read, duplicates included. `branches` maps each union above the read, by number, to the
- * child that contains it; the other children contribute no new rows.
+ * child that contains it; the other children contribute no new rows. A read is `rowwise` if only operators that take
+ * each row alone lie between it and the recursion: what a rule joins then gets only rows of new rows.
  */
 object Reads {
 
@@ -39,7 +40,9 @@ object Reads {
     val reads = mutable.ArrayBuffer.empty[JValue]
     visit(plan, relation, Top) { (r, place) =>
       reads += ("name" -> r.name) ~ ("blocker" -> place.blocker) ~ ("merger" -> place.merger) ~
-        ("branches" -> JObject(place.branches.map { case (union, child) => union.toString -> JInt(child) }))
+        ("rowwise" -> place.rowwise) ~ ("branches" -> JObject(place.branches.map { case (union, child) =>
+          union.toString -> JInt(child)
+        }))
       r
     }
     val leaves = plan.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf }
@@ -70,27 +73,38 @@ object Reads {
       instance -> leaf.asInstanceOf[LogicalPlan].output.zip(instance.output)
   }
 
-  private case class Place(blocker: Option[String], merger: Option[String], branches: List[(Int, Int)])
-  private val Top = Place(None, None, Nil)
+  private case class Place(
+      blocker: Option[String], merger: Option[String], rowwise: Boolean, branches: List[(Int, Int)])
+  private val Top = Place(None, None, rowwise = true, Nil)
 
   private def visit(plan: LogicalPlan, relation: String, place: Place)(
       replace: (RecursiveReference, Place) => LogicalPlan): LogicalPlan = {
     var unions = 0
+    def recurses(p: LogicalPlan) = p.exists { case r: RecursiveReference => r.name == relation; case _ => false }
     def below(plan: LogicalPlan, place: Place): LogicalPlan = plan match {
       case r: RecursiveReference => replace(r, place)
       case _ =>
         val inside = plan.mapExpressions(_.transform { case s: SubqueryExpression =>
-          s.withNewPlan(below(s.plan, place.copy(blocker = place.blocker.orElse(Some("a subquery")))))
+          val blocker = place.blocker.orElse(Some("a subquery"))
+          s.withNewPlan(below(s.plan, place.copy(blocker = blocker, rowwise = false)))
         })
         val union = unions
         if (plan.isInstanceOf[Union]) unions += 1
         val places = inside.children.indices.map { at =>
           val branches = if (plan.isInstanceOf[Union]) (union, at) :: place.branches else place.branches
-          Place(place.blocker.orElse(blocker(plan, at, relation)), place.merger.orElse(merger(plan, at)), branches)
+          Place(
+            place.blocker.orElse(blocker(plan, at, relation)), place.merger.orElse(merger(plan, at)),
+            recurses(plan) || place.rowwise && isRowwise(plan), branches)
         }.iterator
         inside.mapChildren(child => below(child, places.next()))
     }
     below(plan, place)
+  }
+
+  private def isRowwise(plan: LogicalPlan): Boolean = plan match {
+    case _: Project | _: Filter | _: Union | _: SubqueryAlias | _: ResolvedHint | _: Generate |
+        _: RepartitionOperation => true
+    case _ => false
   }
 
   /** Returns why new rows of child `at` may do more than add rows to the result; None if they do not. */

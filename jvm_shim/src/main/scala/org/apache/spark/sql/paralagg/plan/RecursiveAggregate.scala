@@ -54,7 +54,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
   /**
    * Restricts the fixpoint to rows that satisfy `conditions` on carried keys, by filters on base and initial rows.
-   * Returns None if one of these inputs also feeds an index.
+   * Returns None if one of these inputs also feeds an index, or if the run keeps all rows.
    */
   def started(conditions: Seq[Expression]): Option[RecursiveAggregate] = {
     val carried = carriedKeys
@@ -67,7 +67,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
       input -> Filter(normalized.reduce(And), child)
     }.toMap
     val indexed = spec.program.staticIndexes.map(i => position(i.input)).toSet
-    if (filtered.keySet.exists(indexed)) None
+    if (spec.kept.isDefined || filtered.keySet.exists(indexed)) None
     else Some(copy(inputs = inputs.zipWithIndex.map { case (child, i) => filtered.getOrElse(i, child) }))
   }
 

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.paralagg.gang.Gang
-import org.apache.spark.sql.paralagg.plan.{ProbeSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
 
 /**
  * The states of all tasks of an executor as one, for a loop that one task runs alone. Loading is faster with several
@@ -108,7 +108,7 @@ object Fold {
       stratum.relations(0).initial.isEmpty && stratum.relationIndexes.isEmpty && !stratum.makesStrings &&
       stratum.staticIndexes.forall(i => i.alignedTo.isDefined && !i.everywhere) &&
       stratum.rules.forall(r => r.target.kind == "same" || r.target.kind == "resolved") &&
-      stratum.rules.flatMap(_.steps).collect { case p: ProbeSpec => p }.forall(_.aligned)
+      stratum.rules.forall(_.probes.forall(_.aligned))
     isPlain && isFew(gang.allreduce(Array(loop.statics.values.map(_.rows.toDouble).sum))(0), gang, mostRows)
   }
 

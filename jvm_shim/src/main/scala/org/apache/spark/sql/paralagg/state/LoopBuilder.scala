@@ -2,8 +2,8 @@ package org.apache.spark.sql.paralagg.state
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, WordsCodec}
-import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, MappedFile, Routes}
+import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
+import org.apache.spark.sql.paralagg.load.{Block, Dictionary, MappedFile, Routes}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StaticIndexSpec, StratumSpec}
 
 /**
@@ -31,13 +31,13 @@ final class LoopBuilder(
     expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     ends("ids")
-    // Targets by row; exchangeGhosts then gets the owners' ids of the ghosts among them.
+    // Targets by row; GhostIds then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
     val resolved = new Array[Column](stratum.rules.length)
     val built = stratum.staticIndexes.map { i =>
       i -> buildIndex(i, LoopBuilder.resolvedBy(stratum, i), resolver, resolved, ends)
     }
-    exchangeGhosts()
+    GhostIds.exchange(parts, parts.map(_ => 0), gang)
     ends("ghosts")
     parts.foreach { p =>
       p.grow()
@@ -145,47 +145,6 @@ final class LoopBuilder(
     ends("indexes")
     index
   }
-
-  /** Sends the key of each ghost to its owner and receives its id there, in two exchanges for all relations. */
-  private def exchangeGhosts(): Unit = if (gang.tasks > 1) {
-    val requests = Array.fill(gang.tasks)(new LongBuffer)
-    val ghostsByOwner = Array.fill(gang.tasks)(Array.fill(parts.length)(new LongBuffer))
-    parts.foreach { p =>
-      (0 until p.ghosts.size).foreach(g => ghostsByOwner(p.ghostOwner(g))(p.index).add(g))
-      (0 until gang.tasks).foreach { t =>
-        val ghosts = ghostsByOwner(t)(p.index)
-        requests(t).add(ghosts.size)
-        (0 until ghosts.size).foreach { i =>
-          (0 until p.shape.keyWords).foreach(c => requests(t).add(p.ghosts.word(ghosts.array(i).toInt, c)))
-        }
-      }
-    }
-    val (received, _) = gang.exchange(requests.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
-    val answers = received.map { words =>
-      val out = new LongBuffer
-      var at = 0
-      parts.foreach { p =>
-        val n = words(at).toInt
-        at += 1
-        (0 until n).foreach { _ =>
-          out.add(p.keys.add(words, at))
-          at += p.shape.keyWords
-        }
-      }
-      out.trimmed
-    }
-    val (ids, _) = gang.exchange(answers, WordsCodec, Array.emptyDoubleArray)
-    (0 until gang.tasks).foreach { t =>
-      var at = 0
-      parts.foreach { p =>
-        val ghosts = ghostsByOwner(t)(p.index)
-        (0 until ghosts.size).foreach { i =>
-          p.ghostRemote(ghosts.array(i).toInt) = ids(t)(at).toInt
-          at += 1
-        }
-      }
-    }
-  }
 }
 
 /** The bytes of a static index for each row: while it is built, and then. */
@@ -198,7 +157,7 @@ object LoopBuilder {
     stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
 
   /** Returns the rules whose targets rows of this index stand for. */
-  private def resolvedBy(stratum: StratumSpec, i: StaticIndexSpec): Seq[Int] =
+  private[state] def resolvedBy(stratum: StratumSpec, i: StaticIndexSpec): Seq[Int] =
     resolving(stratum).filter(stratum.rules(_).resolvingProbe.index == i.id)
 
   /** Returns the bytes of a resolved target: its id, and the source in [[TargetSums]]. */

@@ -177,6 +177,20 @@ final class RelationPart(
   /** Clears, then sets flags of the rows of the current delta. */
   def setFlags(clear: Int = 0, set: Int = 0): Unit = state.setFlags(current, currentSize, clear, set)
 
+  def isPresent(id: Int): Boolean = (state.flags(id) & Accumulator.Present) != 0
+
+  /** Settles all rows: those that the next run does not change are not part of its result. */
+  def settle(): Unit = {
+    currentSize = 0
+    var id = 0
+    while (id < keys.size && id < state.capacity) {
+      if (isPresent(id)) settle(id)
+      id += 1
+    }
+  }
+
+  def settle(id: Int): Unit = state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
+
   /** Tests whether row `id` belongs to the result: it is present, and not as it was before the run. */
   def isResult(id: Int): Boolean =
     (state.flags(id) & (Accumulator.Present | Accumulator.Settled)) == Accumulator.Present

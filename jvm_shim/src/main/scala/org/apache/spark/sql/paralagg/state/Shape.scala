@@ -20,7 +20,7 @@ case class RouteContents(nulls: Array[Boolean], narrow: Array[Boolean])
  * declare nearly every column nullable; code for nulls is generated only if there are some. Since tasks vote on the
  * inputs, all have one shape.
  */
-final class Shape(stratum: StratumSpec, routes: Routes, contents: Array[RouteContents]) {
+final class Shape(stratum: StratumSpec, routes: Routes, val contents: Array[RouteContents]) {
   private def routeNulls(route: Int): Array[Boolean] = contents(route).nulls
 
   val relations: Array[RelationShape] = {

@@ -10,7 +10,8 @@ import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
  * The targets of rules whose head's key comes from the rows of a static index. They are resolved once for each of these
  * rows at load, so that the loop looks nothing up.
  *
- * Create it after the maps of keys have their expected range. It adds keys without a base row to `parts`.
+ * Create it after the maps of keys have their expected range. It adds keys without a base row to `parts`. `isCached`:
+ * the rows are so many that each key is worth an entry of a cache.
  */
 private[paralagg] final class Targets(
     stratum: StratumSpec,
@@ -18,7 +19,8 @@ private[paralagg] final class Targets(
     parts: Array[RelationPart],
     gang: Gang,
     strings: Dictionary,
-    blocks: Int => Array[Block]) {
+    blocks: Int => Array[Block],
+    isCached: Boolean = true) {
 
   /** For heads of one-word keys in a narrow range: targets resolved so far, for any rule. */
   private val near = mutable.Map.empty[Int, Option[NearTargets]]
@@ -26,7 +28,8 @@ private[paralagg] final class Targets(
   private def nearTargets(relation: Int): Option[NearTargets] = near.getOrElseUpdate(
     relation,
     parts(relation).keys match {
-      case keys: LongKeyMap => keys.range.map { case (low, size) => new NearTargets(low, new Array[Int](size)) }
+      case keys: LongKeyMap if isCached =>
+        keys.range.map { case (low, size) => new NearTargets(low, new Array[Int](size)) }
       case _ => None
     })
 

@@ -1,0 +1,49 @@
+package org.apache.spark.sql.paralagg.state
+
+import org.apache.spark.sql.paralagg.load.Routes
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.util.KnownSizeEstimation
+
+/**
+ * One task's state after a run, with which a later run goes on when its sources have more rows (`GrownState`). It has
+ * the rows of the result, the keys and ghosts, the static indexes and the targets, and what they contain: new rows fit
+ * only if they have no null and no wide value where the loaded ones had none.
+ */
+final class KeptState(val loop: LoopState, val shape: Shape, override val estimatedSize: Long)
+    extends KnownSizeEstimation {
+
+  /** Returns the column of a route that new rows of these contents may not have; None if they fit. */
+  def unfit(more: Array[RouteContents]): Option[String] = more.indices.iterator.flatMap { r =>
+    val (old, now) = (shape.contents(r), more(r))
+    old.nulls.indices.iterator.collect {
+      case c if now.nulls(c) && !old.nulls(c) => s"column $c of route $r has a null"
+      case c if old.narrow(c) && !now.narrow(c) => s"column $c of route $r has a value of more than 32 bits"
+    }
+  }.nextOption()
+}
+
+object KeptState {
+
+  /** Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join. */
+  def fits(stratum: StratumSpec, routes: Routes): Boolean =
+    stratum.isLattice && stratum.inPlace && stratum.relations.forall(r => r.settled && !r.isView) &&
+      stratum.relationIndexes.isEmpty && stratum.rules.forall(_.probes.forall(!_.recursive)) &&
+      stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) &&
+      stratum.bitmap.isEmpty && stratum.bitRows.isEmpty && stratum.decomposition.isEmpty &&
+      !stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)
+
+  /** Returns the state to keep, or None if a part of it lies in a mapped file, which ends with its run. */
+  def of(loop: LoopState, shape: Shape): Option[KeptState] = {
+    val columns = loop.resolved.filter(_ != null) ++ loop.statics.values.flatMap(_.payload).filter(_ != null)
+    if (columns.exists(_.isMapped)) None
+    else {
+      val state = new LoopState(
+        loop.me, loop.tasks, loop.strings, loop.parts, loop.statics, Map.empty, loop.resolved,
+        loop.parts.map(_ => Array.empty[Array[Int]]))
+      val indexes = loop.statics.values.map(i => i.bytes + 4L * i.offsets.length).sum
+      val targets = loop.resolved.filter(_ != null).map(_.bytes).sum
+      Some(new KeptState(state, shape, loop.parts.map(_.bytes).sum + indexes + targets))
+    }
+  }
+
+}

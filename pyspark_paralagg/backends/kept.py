@@ -1,0 +1,97 @@
+"""Keep the state of the Spark engine in executors from one run of a program to the next (`KeptStates.scala`).
+
+A run leaves its loaded indexes, targets and rows there. The next one of the same step takes them, reads only the rows
+that its sources have got since, and runs the Plan of the first one: placement must not depend on the size of a change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.session.attach import bridge
+from pyspark_paralagg.session.condition import condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from pyspark_paralagg.compile.compile_step import CompiledStep
+
+    Step = dict[str, Any]
+
+_LOST = "PARALAGG_KEPT_STATE"
+
+
+class StateLostError(Exception):
+    """The reason why a run cannot go on from a kept state; not an error of the user."""
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it."""
+
+    application: str
+    name: int
+    step: Step
+    compiled: CompiledStep
+
+    def is_there(self, session: SparkSession) -> bool:
+        """Return whether executors have the state."""
+        if self.application != session.sparkContext.applicationId:
+            return False
+        return bool(bridge(session).hasKept(session._jsparkSession, self.name))  # noqa: SLF001 - no public way
+
+    def free(self, session: SparkSession) -> None:
+        """Free the state; without effect if it is not there."""
+        if self.application == session.sparkContext.applicationId:
+            bridge(session).freeKept(session._jsparkSession, self.name)  # noqa: SLF001 - likewise
+
+
+class Keeping:
+    """The wish that a run keeps its state, and goes on from that of an earlier run, if one is given."""
+
+    def __init__(self, session: SparkSession, before: KeptState | None = None) -> None:
+        self._session = session
+        self._before = before
+        self._name: int = bridge(session).keptName(session._jsparkSession)  # noqa: SLF001 - likewise
+        self._left: KeptState | None = None
+
+    def compiled(self, step: Step, compile_step: Callable[[], CompiledStep]) -> CompiledStep:
+        """Return the Plan of the run; raise ``StateLostError`` if the state before it is of another step."""
+        plain = _without_sizes(step)
+        if self._before is None:
+            compiled = compile_step()
+        elif self._before.step == plain:
+            compiled = self._before.compiled
+        else:
+            message = "the step is analysed in another way"
+            raise StateLostError(message)
+        if len(compiled.plan.strata) == 1:
+            self._left = KeptState(self._session.sparkContext.applicationId, self._name, plain, compiled)
+        return compiled
+
+    def to_json(self) -> dict[str, int | None]:
+        """Return the field ``kept`` of the Plan's JSON."""
+        return {"take": None if self._before is None else self._before.name, "put": self._name}
+
+    def hand_over(self) -> KeptState | None:
+        """Return the state that the run has left, which ``free`` then leaves; None if there is none."""
+        left, self._left = self._left, None
+        return left if left is not None and left.is_there(self._session) else None
+
+    def free(self) -> None:
+        """Free what is left of the state before the run, and of its own one."""
+        for state in (self._before, self._left):
+            if state is not None:
+                state.free(self._session)
+
+
+def is_lost(problem: BaseException) -> bool:
+    """Return whether Spark's error says that a kept state cannot be used."""
+    return condition_of(problem) == _LOST
+
+
+def _without_sizes(step: Step) -> Step:
+    return {**step, "sources": [{**source, "size": None} for source in step["sources"]]}

@@ -1,0 +1,192 @@
+"""A run that goes on from the state that the last one has kept reads new rows alone, and has the rows of a full run."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rows import frame
+from test_maintain import CASES, EDGES, STARTS, full, values
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
+from pyspark_paralagg.maintenance.continuation import continue_fixpoint, grow_fixpoint
+from pyspark_paralagg.maintenance.program import Program, Recursion, references
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.maintenance.continuation import Continuation
+
+    Rows = list[tuple[Any, ...]]
+
+KEPT = ("shortest paths", "parents", "values that hide their origin", "components", "doubles", "distances of subsets")
+SHARED, PARTITIONED = "100000", "0"
+"""Values of ``spark.paralagg.broadcast.maxBytes``: the edges are in all tasks, or each task has its own."""
+
+
+class Table:
+    """A maintained result and its sources, as rows in Python."""
+
+    def __init__(self, spark: SparkSession, case: str, edges: Rows, **options: Any) -> None:  # noqa: ANN401
+        self.spark, self.case, self.edges = spark, case, edges
+        self.starts = frame(spark, STARTS, [(0, 0), (1, 5)])
+        p = CASES[case]
+        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": self.starts.schema}
+        recursion = Recursion("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
+        self.program = Program(spark, recursion, references(spark, schemas))
+        self.keys = len(self.program.relation.keys)
+        self.rows = full(case, self.tables).collect()
+        self.schema = full(case, self.tables).schema
+        self.state: KeptState | None = None
+
+    @property
+    def tables(self) -> dict[str, DataFrame]:
+        return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": self.starts}
+
+    def insert(self, new: Rows) -> str:
+        """Insert edges and continue, from the kept state if there is one; return the form of the run."""
+        self.edges = self.edges + new
+        stored = self.spark.createDataFrame(self.rows, self.schema)
+        inserted = {"edges": frame(self.spark, EDGES, new)}
+        keeping = Keeping(self.spark, self.state)
+        if self.state is None:
+            run = continue_fixpoint(self.program, stored, self.tables, inserted, {}, keeping=keeping)
+        else:
+            run = grow_fixpoint(self.program, stored, self.tables, inserted, keeping)
+        self._take(run)
+        self.state = keeping.hand_over()
+        form = "" if run.fixpoint is None else ra.report(run.fixpoint).form
+        run.free()
+        return form
+
+    def _take(self, run: Continuation) -> None:
+        changed = run.materialized().df.collect()
+        replaced = {tuple(row)[: self.keys] for row in changed}
+        before = values(self.rows)
+        assert not values(changed) & before, "rows that did not change"
+        self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced] + changed
+        assert len(changed) == len(replaced)
+        assert values(self.rows) == values(full(self.case, self.tables).collect())
+
+
+@pytest.fixture(params=[(1, "false"), (2, "true"), (7, "false")], ids=["1", "2, AQE", "7"])
+def parallel(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
+    partitions, aqe = request.param
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    return spark
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_it_equals_a_full_run(parallel: SparkSession, case: str) -> None:
+    continued_thrice(parallel, case, PARTITIONED)
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_it_equals_a_full_run_where_tasks_share_the_edges(spark: SparkSession, case: str) -> None:
+    continued_thrice(spark, case, SHARED)
+
+
+def continued_thrice(spark: SparkSession, case: str, placement: str) -> None:
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", placement)
+    rng = random.Random(case)  # noqa: S311 - the same each time
+    table = Table(spark, case, [edge(rng, 14) for _ in range(20)])
+    assert "kept" not in table.insert([edge(rng, 14), (2, 2, 0)])
+    for nodes in (14, 30, 2_000):  # keys outside of the loaded range, too
+        assert "from the kept state" in table.insert([edge(rng, nodes) for _ in range(6)])
+
+
+def edge(rng: random.Random, nodes: int) -> tuple[int, int, int]:
+    return rng.randrange(nodes), rng.randrange(nodes), rng.randrange(6)
+
+
+def test_long_paths_that_new_edges_join(parallel: SparkSession) -> None:
+    parallel.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    chain = [(n, n + 1, 1) for n in range(300) if n % 60 != 59]
+    table = Table(parallel, "shortest paths", chain)
+    table.insert([(59, 60, 1)])
+    table.insert([(239, 240, 1)])  # joins no row yet
+    table.insert([(119, 120, 1), (179, 180, 1)])
+    assert len(table.rows) == 300
+    table.insert([(5, 290, 1)])
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - set(KEPT)), ids=lambda case: str(case).replace(" ", "-"))
+def test_programs_whose_state_is_not_kept(spark: SparkSession, case: str) -> None:
+    rng = random.Random(case)  # noqa: S311 - likewise
+    table = Table(spark, case, [edge(rng, 14) for _ in range(20)])
+    if table.program.grows:
+        table.insert([edge(rng, 14)])
+        assert table.state is None
+    else:
+        assert case == "two reads of the edges"
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ((3, 4, None), "has a null"),
+        ((4, None, 1), "has a null"),
+        ((3, 4, 1 << 40), "more than 32 bits"),
+        ((None, 4, 1), None),
+    ],
+)
+def test_rows_that_do_not_fit_the_state(spark: SparkSession, row: tuple[Any, ...], why: str | None) -> None:
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)])
+    table.insert([(5, 6, 1)])
+    if why is None:
+        table.insert([row])
+        return
+    with pytest.raises(StateLostError, match=why):
+        table.insert([row])
+    assert table.state is not None
+    assert not table.state.is_there(spark)
+
+
+def test_a_lost_state_is_noticed(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)])
+    table.insert([(5, 6, 1)])
+    state = table.state
+    assert state is not None
+    assert state.is_there(spark)
+    state.free(spark)
+    assert not state.is_there(spark)
+    with pytest.raises(StateLostError, match="executors have the states of 0 tasks, and the run has"):
+        table.insert([(6, 7, 1)])
+
+
+def test_a_run_of_more_tasks_than_the_state(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)])
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    table.insert([(5, 6, 1)])
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    with pytest.raises(StateLostError, match="executors have the states of 2 tasks, and the run has 3"):
+        table.insert([(6, 7, 1)])
+
+
+def test_a_run_that_fails_leaves_no_state(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)], assume="w >= 0")
+    table.insert([(5, 6, 1)])
+    state = table.state
+    assert state is not None
+    with pytest.raises(Exception, match="PARALAGG_ASSUMPTION_VIOLATED"):
+        table.insert([(6, 7, -1)])
+    assert not state.is_there(spark)
+
+
+def test_an_endless_climb_is_left_to_a_run_from_the_stored_rows(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)])
+    table.insert([(5, 6, 1)])
+    with pytest.raises(StateLostError, match="values climb endlessly"):
+        table.insert([(5, 3, -2)])
+
+
+def test_another_step_is_noticed(spark: SparkSession) -> None:
+    table, other = (Table(spark, case, [(0, 3, 1)]) for case in ("shortest paths", "values that hide their origin"))
+    table.insert([(5, 6, 1)])
+    other.state = table.state
+    with pytest.raises(StateLostError, match="the step is analysed in another way"):
+        other.insert([(6, 7, 1)])
