@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
     from pyspark_paralagg.maintenance.continuation import Continuation
+    from pyspark_paralagg.maintenance.program import Frames
     from pyspark_paralagg.maintenance.rows import MaterializedRows
     from pyspark_paralagg.report.run_report import RunReport
 
@@ -55,6 +56,7 @@ class Refresh:
         self._began = began
         self._since_1970 = time.time() - (time.perf_counter() - began)
         self._wasted = 0.0
+        self._loaded = ""
         self._spark = spark
         self._target = target
         self._program = program
@@ -130,9 +132,11 @@ class Refresh:
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
         inserted, deleted = _net(decision.changes, repeats=program.adds_only)
         engine = continuing_backend(self._spark, backend)
-        continued = self._grown(program, stored, frames, inserted) if engine == "spark" and not deleted else None
+        can_keep, continued = engine == "spark", None
+        if can_keep:
+            continued = self._grown(program, stored, frames, inserted, has_deletes=bool(deleted))
         if continued is None:
-            keeping = keeping_of(self._spark, program, engine)
+            keeping = keeping_of(self._spark, program) if can_keep else None
             continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine, keeping=keeping)
         try:
             return self._commit(continued, decision)
@@ -140,16 +144,18 @@ class Refresh:
             continued.free()
 
     def _grown(
-        self, program: Program, stored: DataFrame, frames: Mapping[str, DataFrame], inserted: Mapping[str, DataFrame]
+        self, program: Program, stored: DataFrame, frames: Frames, inserted: Frames, *, has_deletes: bool
     ) -> Continuation | None:
         """Continue from the state that the last refresh has left; None if it left none, or it cannot be used."""
-        state = None if self._last is None else state_of(self._spark, self._last.record.id)
-        if state is None:
-            return None
+        last = None if self._last is None else self._last.record.id
         try:
-            return grow_fixpoint(program, stored, frames, inserted, Keeping(self._spark, state))
-        except StateLostError:
+            state = state_of(self._spark, program, last, has_deletes=has_deletes)
+            grown = grow_fixpoint(program, stored, frames, inserted, Keeping(self._spark, state))
+        except StateLostError as why:
+            self._loaded = f"all rows: {why}"
             return None
+        self._loaded = "only new rows: the last refresh has kept its state"
+        return grown
 
     def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
         """Run the continued fixpoint and write the rows that differ from the stored ones."""
@@ -260,6 +266,7 @@ class Refresh:
             seconds=dict(self._seconds),
             version=None if commit is None else commit.version,
             run=run,
+            loaded=self._loaded if decision.kind == "incremental" else "",
         )
 
 

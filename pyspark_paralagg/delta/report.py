@@ -41,7 +41,8 @@ class RefreshReport:
     written, None if nothing was written. ``seconds`` has ``changes`` (versions, feeds, the decision, and an incremental
     refresh that was given up), ``fixpoint`` (the rows that fall, joining the new rows with the stored result, and the
     iterations from there) and ``write``. A full refresh on the Spark engine computes while it writes, so its fixpoint
-    is in ``write``. ``run`` is the report of the fixpoint, None if none ran.
+    is in ``write``. ``run`` is the report of the fixpoint, None if none ran. ``loaded`` says whether an incremental
+    refresh on the Spark engine has read all rows of the sources or only new ones, and why; it is empty for others.
     """
 
     target: str
@@ -54,6 +55,7 @@ class RefreshReport:
     version: int | None = None
     run: RunReport | None = None
     deleted: int = 0
+    loaded: str = ""
 
     @property
     def iterations(self) -> int:
@@ -66,7 +68,7 @@ class RefreshReport:
         sources = {name: asdict(versions) for name, versions in self.sources.items()}
         fields = {
             name: getattr(self, name)
-            for name in ("target", "kind", "reason", "inserted", "updated", "deleted", "version")
+            for name in ("target", "kind", "reason", "inserted", "updated", "deleted", "version", "loaded")
         }
         seconds = dict(self.seconds)
         return json.dumps({**fields, "iterations": self.iterations, "sources": sources, "seconds": seconds, "run": run})
@@ -80,7 +82,8 @@ class RefreshReport:
             f"{self.kind} refresh of {self.target}: {version}\n"
             f"  why {self.kind}: {self.reason}\n"
             f"  sources: {_format_sources(self.sources)}\n"
-            f"  {rows}, {self.iterations} iterations\n"
+            + (f"  loaded: {self.loaded}\n" if self.loaded else "")
+            + f"  {rows}, {self.iterations} iterations\n"
             f"  time: {spent}"
         )
 

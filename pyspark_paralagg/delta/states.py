@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.backends.kept import Keeping, KeptState
+from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -24,20 +24,35 @@ _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
 
 
-def state_of(spark: SparkSession, refresh: str) -> KeptState | None:
-    """Return the state that the refresh with this id has left, for one use; None if it is not there any more."""
-    state = _states.pop(refresh, None)
-    if state is None or not state.is_there(spark):
-        return None
-    if not conf.read(spark, conf.KEEP_STATE):
+def state_of(spark: SparkSession, program: Program, refresh: str | None, *, has_deletes: bool) -> KeptState:
+    """Return the state that the ``refresh`` with this id has left, for one use.
+
+    Raises ``StateLostError`` if there is none, or if the next refresh cannot go on from it.
+    """
+    state = None if refresh is None else _states.pop(refresh, None)
+    why = _obstacle(spark, program)
+    if why is None and has_deletes:
+        why = "rows were deleted or updated"
+    if why is None and (state is None or not state.is_there(spark)):
+        why = "executors have no state of the last refresh"
+    if why is None and state is not None:
+        return state
+    if state is not None:
         state.free(spark)
-        return None
-    return state
+    raise StateLostError(why)
 
 
-def keeping_of(spark: SparkSession, program: Program, backend: str | None) -> Keeping | None:
+def keeping_of(spark: SparkSession, program: Program) -> Keeping | None:
     """Return the wish to keep the state of a run; None if no later refresh could go on from it."""
-    return Keeping(spark) if backend == "spark" and program.grows and conf.read(spark, conf.KEEP_STATE) else None
+    return Keeping(spark) if _obstacle(spark, program) is None else None
+
+
+def _obstacle(spark: SparkSession, program: Program) -> str | None:
+    if not conf.read(spark, conf.KEEP_STATE):
+        return f"{conf.KEEP_STATE.name} is false"
+    if program.adds_only:
+        return "sums go on by differences"
+    return None if program.grows else "the step joins or aggregates a source before the recursion"
 
 
 def remember(spark: SparkSession, refresh: str, keeping: Keeping) -> None:

@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -486,6 +487,71 @@ def sums(spark: SparkSession) -> dict[str, Any]:
         "rows": rows,
         "is full": _has_full_fixpoint(view),
     }
+
+
+def kept(spark: SparkSession) -> dict[str, Any]:
+    """Refresh after inserts and deletes, and return what each incremental refresh has loaded, and why."""
+    rng = random.Random(15)  # noqa: S311 - reproducible
+    lake = Lake(spark, "kept")
+    lake.add("edges", edges_of(rng, 40, 30), EDGES)
+    lake.add("starts", [(0, 0), (1, 5)], STARTS)
+    views = [lake.shortest("dist"), components(spark, lake, lake.path("labels"))]
+    loaded: list[list[str]] = []
+    same: list[bool] = []
+
+    def refresh() -> None:
+        loaded.append([view.refresh().loaded for view in views])
+        same.append(all(map(_has_full_fixpoint, views)))
+
+    def add() -> None:
+        lake.add("edges", edges_of(rng, 45, 5), EDGES)
+
+    refresh()
+    for _ in range(3):
+        add()
+        refresh()
+    lake.sql("OPTIMIZE {}", "dist")
+    lake.add("starts", [(7, 1)], STARTS)
+    add()
+    refresh()
+    lake.sql("DELETE FROM {} WHERE src < 4", "edges")
+    refresh()
+    add()
+    refresh()
+    lake.sql("UPDATE {} SET dist = 99 WHERE node = 5", "dist")  # by another writer
+    add()
+    refresh()
+    add()
+    refresh()
+    add()
+    views = [lake.shortest("dist"), components(spark, lake, lake.path("labels"))]  # other objects of the same tables
+    refresh()
+    spark.conf.set("spark.paralagg.delta.keepState", "false")
+    add()
+    refresh()
+    spark.conf.unset("spark.paralagg.delta.keepState")
+    add()
+    refresh()
+    with _failing(commit.Writer, "merge"):
+        add()
+        failure(views[0].refresh)
+    refresh()
+    return {"loaded": loaded, "same": same}
+
+
+@contextmanager
+def _failing(owner: type, method: str) -> Iterator[None]:
+    """Make every call of a method fail."""
+    before = getattr(owner, method)
+
+    def fail(*_: Any, **__: Any) -> None:  # noqa: ANN401 - any arguments
+        raise ra.ConflictError("PARALAGG_DELTA_CONFLICT", "made by the test")
+
+    setattr(owner, method, fail)
+    try:
+        yield
+    finally:
+        setattr(owner, method, before)
 
 
 def texts(spark: SparkSession) -> dict[str, Any]:
