@@ -47,7 +47,7 @@ def test_sql(client: Client) -> None:
     assert client.ask("sql", query) == [[1, 0], [2, 1], [3, 2], [4, 3]]
 
 
-@pytest.mark.slow("the first question compiles kernels in the server")
+@pytest.mark.slow("the question about a text compiles kernels in the client")
 def test_rows_are_explained(client: Client) -> None:
     *proofs, code = client.ask("why")
     assert proofs[6] == "r(node=3, dist=3)   by step of r"
