@@ -34,7 +34,7 @@ LINES = {
         "report": 1_480,
         "session": 2_330,
         "sql": 425,
-        "why": 835,
+        "why": 845,
         "worker": 360,
     },
     "mpi_backend": {

@@ -62,9 +62,18 @@ class SqlRecursion:
 
 
 def sql_recursion_of(df: DataFrame) -> SqlRecursion | None:
-    """Return the recursion in SQL that ``df`` reads; None without one, and if there are several."""
+    """Return the recursion in SQL that ``df`` reads; None without one, and if there are several.
+
+    Raises ``UnsupportedError`` ``PARALAGG_WHY_UNSUPPORTED`` over Spark Connect, where the plan is in the server.
+    """
     if is_connect(df):
-        return None
+        raise UnsupportedError(
+            "PARALAGG_WHY_UNSUPPORTED",
+            "over Spark Connect, results of SQL and of further operations on a recursion are not explained",
+            value="Spark Connect",
+            place="ra.why",
+            hint="pass the result of recursive_agg or of a text as the call returned it, or ask in a classic session",
+        )
     try:
         text = bridge(df.sparkSession).recursionInSql(_jdf(df))
     except EnvironmentProblem:

@@ -49,10 +49,10 @@ def test_sql(client: Client) -> None:
 
 @pytest.mark.slow("the question about a text compiles kernels in the client")
 def test_rows_are_explained(client: Client) -> None:
-    *proofs, code = client.ask("why")
+    *proofs, codes = client.ask("why")
     assert proofs[6] == "r(node=3, dist=3)   by step of r"
     assert proofs[11] == "there is no row r(node=4)"
-    assert code == "PARALAGG_WHY_UNSUPPORTED"
+    assert codes == "PARALAGG_WHY_UNSUPPORTED PARALAGG_WHY_UNSUPPORTED"
 
 
 def test_auto_takes_the_spark_engine_and_reports(client: Client) -> None:
