@@ -283,3 +283,24 @@ def test_a_maintained_result_has_no_paths(spark: SparkSession) -> None:
     with pytest.raises(ra.UsageError, match="no paths and hops") as caught:
         ra.maintain(first, sources={"starts": first, "edges": frame(spark, EDGES, [(0, 1, 1)])}, **options)
     assert caught.value.code == "PARALAGG_PATH"
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_rows_of_a_maintained_result_are_explained(spark: SparkSession, changed: bool) -> None:  # noqa: FBT001 - a case
+    old = frame(spark, "node bigint, dist bigint", [(0, 0), (1, 4), (2, 8)])
+    new_edges = [(0, 2, 3)] if changed else []
+    edges = frame(spark, EDGES, [(0, 1, 4), (1, 2, 4), *new_edges]).alias("edges")
+    new = ra.maintain(
+        old,
+        keys="node",
+        aggs={"dist": "min"},
+        sources={"edges": edges, "starts": frame(spark, STARTS, [(0, 0)])},
+        inserted={"edges": frame(spark, EDGES, new_edges)} if changed else {},
+        base=lambda t: t["starts"],
+        step=walk,
+    )
+    assert new.kind == ("incremental" if changed else "none")
+    assert ra.why(new.rows, node=2).depth == (2 if changed else 3)
+    assert "no row with node = 9" in str(ra.why_not(new.rows, node=9))
+    with pytest.raises(ra.UsageError, match="explains rows of"):
+        ra.why(new.upserts, node=2)

@@ -17,7 +17,7 @@ from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, confo
 from pyspark_paralagg.api.routes import with_traces
 from pyspark_paralagg.backends.choose import execute
 from pyspark_paralagg.backends.protocol import Job, Seed
-from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
@@ -203,16 +203,20 @@ class _Options:
 
 @dataclass(frozen=True)
 class Recursion:
-    """A call whose arguments are checked, which ``ra.why`` runs again with a question."""
+    """A call whose arguments are checked, which ``ra.why`` runs again with a question.
+
+    Over Spark Connect it has the analysed step in ``analysis``, and not the step.
+    """
 
     name: str
     declared: Mapping[str, Declaration]
     step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]
     options: _Options
+    analysis: list[Any] | None = None
 
     def ask(self, question: Question) -> DataFrame:
         """Return the answer to ``question``; lazy. Raises ``UnsupportedError`` if no engine runs the step."""
-        return _run(self.name, self.declared, self.step, self.options, question)[question.name]
+        return _run(self.name, self.declared, self.step, self.options, question, self.analysis)[question.name]
 
 
 _ATTRIBUTE = "_paralagg_recursion"
@@ -220,16 +224,27 @@ _ATTRIBUTE = "_paralagg_recursion"
 
 def recursion_of(df: DataFrame) -> tuple[str, Recursion] | None:
     """Return the relation and the call whose result ``df`` is; None for any other DataFrame."""
-    found: tuple[str, Recursion] | None = vars(df).get(_ATTRIBUTE)
-    return found
+    found: tuple[str, Recursion] | Callable[[], DataFrame] | None = vars(df).get(_ATTRIBUTE)
+    return recursion_of(found()) if callable(found) else found
 
 
-def _run(
+def explain_as(df: DataFrame, result: Callable[[], DataFrame]) -> None:
+    """Let ``ra.why`` explain the rows of ``df`` as those of ``result()``, a recursion with the same rows."""
+    setattr(df, _ATTRIBUTE, result)
+
+
+def _step_is_gone(_: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    message = "over Spark Connect, a result on plain DataFrames does not keep its step"
+    raise UnsupportedError("PARALAGG_WHY_UNSUPPORTED", message, value="Spark Connect", hint="ask in a classic session")
+
+
+def _run(  # noqa: PLR0913, PLR0917 - a call, and what a question adds to it
     name: str,
     declared: Mapping[str, Declaration],
     step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]],
     options: _Options,
     question: Question | None = None,
+    analysis: list[Any] | None = None,
 ) -> dict[str, DataFrame]:
     """Check all arguments and execute; again with a wider base if the step or initial rows have wider types."""
     try:
@@ -245,7 +260,7 @@ def _run(
         keeping = next((d.keeping for d in declared.values() if d.keeping is not None), None)
         spark = seeds[0].base.sparkSession
         job = Job(name, spark, seeds, apply, together=outputs, question=question, functors=functors, max_rows=max_rows)
-        job = replace(_with_options(job, options), keeping=keeping)
+        job = replace(_with_options(job, options), keeping=keeping, analysis=analysis or [])
         results = execute(job, _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}
@@ -254,9 +269,12 @@ def _run(
         columns = [k.name for k in relation.keys] + _columns(declared[relation.name].aggs)
         results[relation.name] = with_traces(results[relation.name], relation, columns)
     # The step may read a variable that holds the result. Over Spark Connect such a cycle would keep checkpoints until
-    # Python ends, and pyspark then waits for ever when it frees them.
-    for key in () if is_connect(seeds[0].base) else declared:
-        setattr(results[key], _ATTRIBUTE, (key, Recursion(name, declared, step, options)))
+    # Python ends, and pyspark then waits for ever when it frees them. So there the analysed step stands for it.
+    recursion = Recursion(name, declared, step, options)
+    if is_connect(spark):
+        recursion = replace(recursion, step=_step_is_gone, analysis=job.analysis)
+    for key in declared:
+        setattr(results[key], _ATTRIBUTE, (key, recursion))
     return results
 
 

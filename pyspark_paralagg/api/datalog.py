@@ -153,13 +153,17 @@ class Relations(Mapping[str, "DataFrame"]):
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return the relation ``name``, with the text's columns."""
-        self._check_name(name)
-        try:
-            df = decoded(self._strata.frame(name), self._tree, name)
-        except (VerificationError, UnsupportedError, UsageError) as problem:
-            raise self._strata.located(problem) from None
+        df = decoded(self.encoded(name), self._tree, name)
         setattr(df, _ATTRIBUTE, TextRelation(name, self._resolved, self._inputs, self._tree))
         return df
+
+    def encoded(self, name: str) -> DataFrame:
+        """Return the relation ``name`` with records and branches as the engine has them."""
+        self._check_name(name)
+        try:
+            return self._strata.frame(name)
+        except (VerificationError, UnsupportedError, UsageError) as problem:
+            raise self._strata.located(problem) from None
 
     def __contains__(self, name: object) -> bool:
         """Return whether the text has a relation ``name``."""

@@ -7,8 +7,8 @@ result of ``Job.apply`` have the relation's columns, in the relation's order and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.lowering.joins import without
@@ -63,6 +63,7 @@ class Job:
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
     ``question`` adds a relation with its answer to the results. ``functors`` are called on rows of the recursion.
     ``max_rows`` ends a set, the only relation. ``keeping``: the Spark engine keeps the state of a settled relation.
+    ``analysis`` gets the analysed step, which a question reads again.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Job:
     functors: tuple[str, ...] = ()
     max_rows: int | None = None
     keeping: Keeping | None = None
+    analysis: list[Any] = field(default_factory=list)
 
     @property
     def outputs(self) -> dict[str, str]:

@@ -58,7 +58,8 @@ FILES = (
         "UsageError",
         cause="A file of an `.input` does not have the format of its suffix or directive. "
         "A SQLite database without the table, or whose table has other columns, raises the same error.",
-        remedy='Correct the file, or set its format: `IO="file"`, `IO="parquet"`, `IO="delta"` or `IO="sqlite"`.',
+        remedy="Correct the file, or set its format: "
+        '`IO="file"`, `IO="parquet"`, `IO="delta"`, `IO="sqlite"` or `IO="jsonfile"`.',
         tested_by="tests/test_cli_standalone.py",
     ),
     ErrorCode(

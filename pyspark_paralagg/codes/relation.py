@@ -137,7 +137,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_WHY",
         "UsageError",
-        cause="`ra.why` or `ra.why_not` cannot answer. The DataFrame is no result of a recursion, or the keys are "
+        cause="`ra.why` or `ra.why_not` cannot answer. The DataFrame is no result of a recursion, or a query of SQL "
+        "reads several. A Delta table may have other rows than its program gives. Or the keys are "
         "wrong. Or several columns have derivations of their own. Or the result has no such row (`why_not`: has one).",
         remedy="Pass the DataFrame that the call returned, and a value for each key.",
         example="""

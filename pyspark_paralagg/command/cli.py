@@ -50,6 +50,7 @@ files:
   .input edge(filename="e.csv", delimiter=",", headers="true", rfc4180="true")
   .input edge(filename="e.parquet")    Parquet or Delta by suffix or content, or by IO="parquet", IO="delta"
   .input edge(IO=sqlite, filename="e.db", name="roads")    a table or view of a database, here roads; else edge
+  .input edge(IO=jsonfile)             edge.json, a list of rows; each is a list, or an object by column
   .output path                         path.csv, sorted; the same parameters; IO="stdout" prints
   .printsize path                      prints the name and the number of rows
 """

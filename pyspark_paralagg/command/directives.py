@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from pyspark_paralagg.command.json_files import JsonLayout
 from pyspark_paralagg.command.sqlite import is_database
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.parse.syntax import Directive, Span, Text
@@ -17,18 +18,23 @@ from pyspark_paralagg.program.schema import did_you_mean
 if TYPE_CHECKING:
     from pyspark_paralagg.errors import DatalogError
 
-Format = Literal["text", "parquet", "delta", "sqlite"]
+Format = Literal["text", "parquet", "delta", "sqlite", "json"]
 
 _CODE = "PARALAGG_BAD_DIRECTIVE"
-_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "compress", "IO", "dbname", "name")
+_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "compress", "IO", "dbname", "name", "format")
 _LOG = "_delta_log"
 _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".delta": "delta"}
-_FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta", "sqlite": "sqlite"}
+_FORMATS: dict[str, Format] = {
+    "parquet": "parquet", "delta": "delta", "sqlite": "sqlite", "jsonfile": "json", "json": "json",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The file and format of a relation's rows. ``path`` is None for standard output, ``table`` is that of SQLite."""
+    """The file and format of a relation's rows. ``path`` is None for standard output, ``table`` is that of SQLite.
+
+    ``is_object``: each row and record is a JSON object, not a list.
+    """
 
     relation: str
     path: Path | None
@@ -38,6 +44,7 @@ class Rows:
     is_quoted: bool
     is_compressed: bool
     table: str
+    is_object: bool
     span: Span
 
 
@@ -109,12 +116,11 @@ class _Reader:
 
     def output(self, folder: Path | None, default: Format) -> Rows:
         io = self._io("an output", stdout=True)
-        if io == "stdout" or folder is None:
-            return self._rows(None, "text")
+        if io in ("stdout", "json") or folder is None:
+            return self._rows(None, "json" if io == "json" else "text")
         filename = self._filename(io)
         form = _FORMATS.get(io) or (_SUFFIXES.get(Path(filename).suffix, "text") if filename else default)
-        suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta", "sqlite": ".sqlite"}[form]
-        path = folder / (filename or f"{self._table}{suffix}")
+        path = folder / (filename or f"{self._table}.{'csv' if form == 'text' else form}")
         if form == "delta" and path.exists() and not (path / _LOG).is_dir():
             raise self._error(f"{path} exists but is not a Delta table", str(path), None, "PARALAGG_BAD_OUTPUT")
         if form == "sqlite" and path.is_file() and not is_database(path):
@@ -129,9 +135,23 @@ class _Reader:
         if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
             raise self._error(f"with rfc4180, {delimiter!r} is not a valid delimiter", delimiter, "use one character")
         has_header, is_compressed, span = self._flag("headers"), self._flag("compress"), self.directive.span
-        return Rows(
-            self.directive.relation, path, form, delimiter, has_header, is_quoted, is_compressed, self._table, span
-        )
+        relation, is_object = self.directive.relation, self._is_object(form)
+        return Rows(relation, path, form, delimiter, has_header, is_quoted, is_compressed, self._table, is_object, span)
+
+    def _is_object(self, form: Format) -> bool:
+        """Return whether JSON has objects; raise for a type without a form in JSON."""
+        layout = self.parameters.get("format", "list")
+        if layout not in ("list", "object"):
+            raise self._error(f"format={layout!r} is not valid", layout, "use one of list, object")
+        if form != "json":
+            if "format" in self.parameters:
+                raise self._error("`format` is a parameter of JSON only", layout, 'write IO="jsonfile"')
+            return False
+        branched = JsonLayout(self.text, self.directive.relation).branched
+        if branched is not None:
+            hint = "use another format, or a record type"
+            raise self._error(f"JSON has no form for {branched}, an algebraic data type", branched, hint)
+        return layout == "object"
 
     @property
     def _table(self) -> str:
@@ -148,7 +168,7 @@ class _Reader:
         return filename
 
     def _io(self, subject: str, *, stdout: bool) -> str:
-        formats = ("file", "parquet", "delta", "sqlite", *(("stdout",) if stdout else ()))
+        formats = ("file", "parquet", "delta", "sqlite", "jsonfile", *(("json", "stdout") if stdout else ()))
         io = self.parameters.get("IO", "file").lower()
         if io not in formats:
             raise self._error(f"IO={io!r} is not valid for {subject}", io, f"use one of {', '.join(formats)}")
@@ -166,7 +186,7 @@ class _Reader:
 
 
 def _default_suffixes(io: str) -> tuple[str, ...]:
-    return (f".{io}", "") if io in _FORMATS else (".facts", ".parquet", ".delta")
+    return (f".{_FORMATS[io]}", "") if io in _FORMATS else (".facts", ".parquet", ".delta")
 
 
 def _format_of(path: Path) -> Format:

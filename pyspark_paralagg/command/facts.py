@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.command.json_files import JsonLayout
 from pyspark_paralagg.command.lines import FactLines
 from pyspark_paralagg.command.values import NULLARY
 from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
@@ -27,7 +28,7 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class InputFile:
-    """An input file: ``lines`` is set for text and SQLite; ``columns`` is None if only the file has column types."""
+    """An input file: ``lines`` is set for text, SQLite and JSON; ``columns`` is None if only the file has types."""
 
     rows: Rows
     path: Path
@@ -67,7 +68,7 @@ def examine(
 ) -> list[InputFile]:
     """Return the input file of each of ``inputs``; ``types`` and ``unsigned`` are those that the text declares.
 
-    Raise ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` for a text file or database whose relation is not declared.
+    Raise ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` for text, SQLite or JSON whose relation is not declared.
     """
     result = []
     for rows in inputs:
@@ -76,10 +77,10 @@ def examine(
             continue
         columns, unsigned_names = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
         lines = None
-        if rows.format in ("text", "sqlite"):
+        if rows.format in ("text", "sqlite", "json"):
             if columns is None:
                 raise _undeclared(text, rows, path)
-            fields = columns or ((HOLDS, NULLARY if rows.format == "text" else "boolean"),)
+            fields = columns or ((HOLDS, "boolean" if rows.format == "sqlite" else NULLARY),)
             columns = columns or ((HOLDS, "boolean"),)
             lines = FactLines(
                 path,
@@ -91,6 +92,7 @@ def examine(
                 rows.is_quoted,
                 _readers(text, rows.relation, fields),
                 rows.table if rows.format == "sqlite" else None,
+                JsonLayout(text, rows.relation) if rows.format == "json" else None,
             )
         result.append(InputFile(rows, path, columns, unsigned_names, lines))
     return result

@@ -26,11 +26,15 @@ _PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "
 
 
 class FrameResult:
-    """The relation ``name`` as a DataFrame; Spark's exceptions become ``FixpointError``."""
+    """The relation ``name`` as a DataFrame; Spark's exceptions become ``FixpointError``.
 
-    def __init__(self, name: str, df: DataFrame) -> None:
+    ``encoded`` is the DataFrame with records as the engine has them.
+    """
+
+    def __init__(self, name: str, df: DataFrame, encoded: DataFrame | None = None) -> None:
         self._name = name
         self._df = df
+        self.encoded = self if encoded is None else FrameResult(name, encoded)
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Read text files of facts, one fact a line, and tables of SQLite; check each value; copy them to Parquet for Spark.
+"""Read text files of facts, one fact a line, tables of SQLite, and JSON; check each value; copy to Parquet for Spark.
 
 There are two readers. Arrow's reads a million lines in a third of a second. The careful one reads line by line and
 defines the format; it reads the blocks that Arrow's refuses. Such a block is valid after all (``+5``, a long
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pyspark_paralagg.command.json_files import JsonLayout
     from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
 
 _ARROW = {
@@ -49,7 +50,7 @@ _MAX_SHOWN = 60
 
 @dataclasses.dataclass(frozen=True)
 class FactLines:
-    """A text file of facts and its format, or the ``table`` of a SQLite database.
+    """A text file of facts and its format, the ``table`` of a SQLite database, or the layout of a ``json`` file.
 
     ``columns`` are names and Spark types; ``readers`` has the columns with records or branches.
     """
@@ -63,6 +64,17 @@ class FactLines:
     is_quoted: bool = False
     readers: Mapping[str, StructureReader] = dataclasses.field(default_factory=dict)
     table: str | None = None
+    json: JsonLayout | None = None
+
+    @property
+    def rows(self) -> Iterator[list[str]] | None:
+        """The rows of a database or JSON file, None for a text file."""
+        if self.table is not None:
+            return read_rows(self.path, self.table, len(self.columns))
+        if self.json is None:
+            return None
+        with _open(self.path) as file:
+            return self.json.read(self.path, file.read(), self.columns)
 
     @property
     def schema(self) -> pa.Schema:
@@ -98,9 +110,10 @@ def tables(lines: FactLines, *, encodes: bool = True) -> Iterator[pa.Table]:
 
     Without ``encodes``, structures are checked and stay text.
     """
-    if lines.table is not None:
-        rows = enumerate(read_rows(lines.path, lines.table, len(lines.columns)), 1)
-        while block_rows := list(itertools.islice(rows, _BLOCK_ROWS)):
+    rows = lines.rows
+    if rows is not None:
+        numbered = enumerate(rows, 1)
+        while block_rows := list(itertools.islice(numbered, _BLOCK_ROWS)):
             yield _converted(lines, block_rows, encodes=encodes)
         return
     for number, block in _blocks(lines):
@@ -286,13 +299,20 @@ def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:
 
 def _refuse_value(lines: FactLines, number: int, column: str, field: str, problem: str) -> NoReturn:
     hint = f"correct the value: column {column} of {lines.relation} is {lines.kind(column)}"
-    if number == 1 and problem == "is not a number" and not lines.has_header and lines.table is None:
+    if (
+        number == 1
+        and problem == "is not a number"
+        and not lines.has_header
+        and lines.table is None
+        and lines.json is None
+    ):
         hint += f'; if the line is a header, write .input {lines.relation}(headers="true")'
     _refuse(lines, number, f"{_shortened(field)} {problem}", field, hint)
 
 
 def _refuse(lines: FactLines, number: int, message: str, value: object, hint: str) -> NoReturn:
-    place = f"{lines.path}, {'line' if lines.table is None else f'{lines.table}, row'} {number}"
+    unit = f"{lines.table}, row" if lines.table is not None else "line" if lines.json is None else "row"
+    place = f"{lines.path}, {unit} {number}"
     raise UsageError("PARALAGG_BAD_FACT", message, value=value, place=place, hint=hint)
 
 

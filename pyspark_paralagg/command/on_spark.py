@@ -60,7 +60,10 @@ def _run(task: Task) -> None:
                 if options.explain:
                     _explain(results, options.explain)
                 else:
-                    outputs.write_all(task, {n: FrameResult(n, df) for n, df in results.items()}, progress)
+                    as_json = {r.relation for r in task.requested.rows if r.format == "json"} & task.text.columns.keys()
+                    encoded = {n: relations.encoded(n) for n in as_json}
+                    frame_results = {n: FrameResult(n, df, encoded.get(n)) for n, df in results.items()}
+                    outputs.write_all(task, frame_results, progress)
         finally:
             relations.unpersist()
 

@@ -33,12 +33,16 @@ def write_all(task: Task, relations: Mapping[str, Result], progress: Progress) -
             name, result = rows.relation, relations[rows.relation]
             # A relation declared without columns either holds or does not.
             is_nullary = (
-                rows.format == "text" and not task.types.get(name) and [*result.columns] == [(HOLDS, "boolean")]
+                rows.format in ("text", "json")
+                and not task.types.get(name)
+                and [*result.columns] == [(HOLDS, "boolean")]
             )
             progress.start_relation(name)
             if rows in requested.staged:
                 staged = requested.staged[rows]
-                counts[name] = results.write(result, rows, staged, task.staging, is_nullary=is_nullary)
+                counts[name] = results.write(result, rows, staged, task.staging, task.text, is_nullary=is_nullary)
+            elif rows.format == "json":
+                counts[name] = results.write_json(result, rows, stdout, task.text, is_nullary=is_nullary)
             else:
                 counts[name] = results.write_framed(result, rows, stdout, is_nullary=is_nullary)
             progress.write_line(_summary(name, counts[name], time.perf_counter() - started, result))

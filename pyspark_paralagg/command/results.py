@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyspark_paralagg.command.json_files import JsonLayout
 from pyspark_paralagg.command.sqlite import write_rows
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.command.directives import Rows
     from pyspark_paralagg.command.staging import Staging
+    from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.report.run_report import RunReport
 
 
@@ -39,6 +41,10 @@ class Result(Protocol):
     def report(self) -> RunReport | None:
         """The report of its recursion; None if it has none."""
 
+    @property
+    def encoded(self) -> Result:
+        """The relation with records as the engine has them."""
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order."""
 
@@ -52,7 +58,9 @@ class Result(Protocol):
         """Write a Delta table to ``staged`` and return its number of rows."""
 
 
-def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_nullary: bool) -> int:
+def write(  # noqa: PLR0913 - the parts of a file
+    result: Result, rows: Rows, staged: Path, staging: Staging, text: Text, *, is_nullary: bool
+) -> int:
     """Write ``result`` to ``staged`` and return the number of rows; ``is_nullary`` if it has no columns."""
     if rows.format == "delta":
         return result.write_delta(staged, staging)
@@ -64,8 +72,20 @@ def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_null
         # Without a name and a time, equal rows give equal files.
         file = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if rows.is_compressed else plain
         with file:
+            if rows.format == "json":
+                return write_json(result, rows, cast("IO[bytes]", file), text, is_nullary=is_nullary)
             file.write(_header(result, rows, is_nullary=is_nullary))
             return _write_text(result, rows, cast("IO[bytes]", file), is_nullary=is_nullary)
+
+
+def write_json(result: Result, rows: Rows, file: IO[bytes], text: Text, *, is_nullary: bool) -> int:
+    """Write ``result`` as JSON and return the number of rows."""
+    if is_nullary:
+        count = result.count()
+        file.write(b"[%b]\n" % (b"null\n" * count))
+        return count
+    layout = JsonLayout(text, rows.relation, is_object=rows.is_object)
+    return layout.write(result.columns, result.encoded.printable(), file)
 
 
 def write_framed(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:

@@ -142,7 +142,8 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             for name in task.requested.names:
                 report = _report(result, resolved, name, backend, reason, planned)
                 table = _text_columns(result.tables[_computed(resolved, name)], resolved, name)
-                results[name] = TableResult(decoded_table(table, task.text, name), report)
+                encoded = TableResult(table, report)
+                results[name] = TableResult(decoded_table(table, task.text, name), report, encoded)
             outputs.write_all(task, results, progress)
 
 

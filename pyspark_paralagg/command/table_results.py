@@ -23,11 +23,15 @@ _BATCH_ROWS = 1 << 16
 
 
 class TableResult:
-    """A relation with the rows of ``table``; ``report`` describes its recursion."""
+    """A relation with the rows of ``table``; ``report`` describes its recursion.
 
-    def __init__(self, table: pa.Table, report: RunReport | None) -> None:
+    ``encoded`` has its records as the engine has them.
+    """
+
+    def __init__(self, table: pa.Table, report: RunReport | None, encoded: TableResult | None = None) -> None:
         self._table = table
         self.report = report
+        self.encoded = encoded or self
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:

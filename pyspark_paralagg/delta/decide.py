@@ -103,6 +103,15 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
     return Decision("incremental", _summary(changes) + exactness, changes)
 
 
+def other_rows(program: Program | WholeText, last: LastRefresh | None, sources: Mapping[str, Snapshot]) -> str | None:
+    """Return why the table may have other rows than ``program`` over the versions that ``last`` has read."""
+    try:
+        _check_record(program, _require_record(last), sources)
+    except _FullRefresh as reason:
+        return str(reason)
+    return None
+
+
 def _require_record(last: LastRefresh | None) -> LastRefresh:
     if last is None:
         raise _FullRefresh("the table's log has no record of its last refresh")

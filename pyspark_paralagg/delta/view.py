@@ -10,12 +10,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive
+from pyspark_paralagg.delta.decide import other_rows
 from pyspark_paralagg.delta.follow import follow_sources
-from pyspark_paralagg.delta.record import refreshes
+from pyspark_paralagg.delta.record import last_refresh, refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
 from pyspark_paralagg.delta.tables import Table, check_session, open_sources, source_snapshot
 from pyspark_paralagg.delta.text import Text, WholeText
+from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.maintenance.program import Program, Recursion, Sources, references
 
 if TYPE_CHECKING:
@@ -204,6 +206,25 @@ class RecursiveTable:
             }
             for commit, record, timestamp in refreshes(self._target)
         ]
+
+    def recomputed(self) -> DataFrame:
+        """Return the recursion over the source versions that the last refresh has read; lazy.
+
+        Its rows are those of the table, and ``ra.why(view, node=7)`` explains them.
+
+        Raises ``UsageError`` ``PARALAGG_WHY`` if no refresh wrote the table, or if its rows are of another program, of
+        other sources or of another writer.
+        """
+        program, sources = self._read_sources()
+        snapshot = self._target.snapshot()
+        last = None if snapshot is None else last_refresh(self._target, snapshot.version)
+        reason = other_rows(program, last, {name: s for name, (_, s) in sources.items()})
+        if last is None or reason is not None:
+            message = f"the rows of {self._target.place} cannot be recomputed: {reason}"
+            hint = "call refresh(), and ask then"
+            raise UsageError("PARALAGG_WHY", message, value=self._target.place, place="ra.why", hint=hint)
+        consumed = last.record.sources
+        return program.whole({n: t.read(consumed[n].version).alias(n) for n, (t, _) in sources.items()})
 
     def __repr__(self) -> str:
         """Return the target and its sources."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark_paralagg.api.dataframe import recursive
+from pyspark_paralagg.api.dataframe import explain_as, recursive
 from pyspark_paralagg.api.relations import columns_of
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.lowering.joins import without
@@ -104,6 +104,8 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
     reason in ``reason``: an aggregate or the right side of an anti join over a changed source, ``max_iterations``, or
     more than a fifth of the old rows that may have lost their support. Sums of doubles may have other last digits.
 
+    ``ra.why(new.rows, node=7)`` explains a row over ``sources``.
+
     Raises ``UsageError`` ``PARALAGG_MAINTAIN_ROWS`` if rows do not match the source or the result, the codes of
     ``RecursiveTable`` for base and step, and the errors of :func:`recursive_agg`.
     """
@@ -122,8 +124,11 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
     )
     stored = _stored(old, program)
     if not new and not gone:
-        return Maintained(stored, stored.limit(0), stored.limit(0), "none", "no row was inserted or deleted")
-    return _maintained(program, stored, frames, new, gone, options.get("backend"))
+        result = Maintained(stored, stored.limit(0), stored.limit(0), "none", "no row was inserted or deleted")
+    else:
+        result = _maintained(program, stored, frames, new, gone, options.get("backend"))
+    explain_as(result.rows, lambda: program.whole(frames))
+    return result
 
 
 def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and the stored rows

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark_paralagg.api.dataframe import recursion_of
 from pyspark_paralagg.api.datalog import text_relation_of
-from pyspark_paralagg.errors import UnsupportedError, UsageError
-from pyspark_paralagg.session.running import is_connect
+from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import constants, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
     from pyspark_paralagg.api.dataframe import Recursion
+    from pyspark_paralagg.program.question import Question
     from pyspark_paralagg.why.absence import Absence
     from pyspark_paralagg.why.proof import Proof
+
+    class RecursiveTable(Protocol):
+        """A table with the rows of a recursion: ``ra.delta.RecursiveTable``."""
+
+        def recomputed(self) -> DataFrame:
+            """Return the recursion."""
+
+    _Asked = tuple[str, Mapping[str, str], Callable[[Question], DataFrame]]
 
 _LIMIT = 100_000
 
 
 def why(
-    df: DataFrame,
+    df: DataFrame | RecursiveTable,
     row: Mapping[str, Any] | None = None,
     /,
     *,
@@ -42,7 +50,8 @@ def why(
       edges(src=4, dst=7, weight=4)
 
     df
-        The DataFrame that ``recursive_agg``, ``recursive`` or ``ra.datalog(...)["dist"]`` returned.
+        The DataFrame that ``recursive_agg``, ``recursive`` or ``ra.datalog(...)["dist"]`` returned, the ``rows`` of
+        ``ra.maintain``, a query with one recursion in SQL, or a ``ra.delta.RecursiveTable``.
     row, keys
         The values of all keys of the row, by name: ``node=7``, or ``{"node": 7}``.
     of
@@ -66,18 +75,18 @@ def why(
     from pyspark_paralagg.why.prover import check_size, first_proof  # noqa: PLC0415 - likewise
     from pyspark_paralagg.why.text import why_in_text  # noqa: PLC0415 - likewise
 
-    given = {**(row or {}), **keys}
+    given, df = {**(row or {}), **keys}, _result(df)
     text = text_relation_of(df)
     if text is not None:
         return why_in_text(df, text, given, of, limit)
-    name, recursion = _recursion(df, "ra.why")
-    question = Derivations(name, [constants(given, _key_types(df, name, recursion), name)], of)
-    rows = recursion.ask(question).limit(limit + 1).collect()
+    name, types, ask = _asked(df, "ra.why")
+    question = Derivations(name, [constants(given, types, name)], of)
+    rows = ask(question).limit(limit + 1).collect()
     check_size(len(rows), limit, name)
     return first_proof(question, [r.asDict() for r in rows], shown(name, given))
 
 
-def why_not(df: DataFrame, row: Mapping[str, Any] | None = None, /, **keys: Any) -> Absence:  # noqa: ANN401 - as in why
+def why_not(df: DataFrame | RecursiveTable, row: Mapping[str, Any] | None = None, /, **keys: Any) -> Absence:  # noqa: ANN401 - as in why
     """Return why a recursion has no row with these keys: for each rule, the first thing that it lacks.
 
     >>> print(ra.why_not(dist, node=9))                                                   # doctest: +SKIP
@@ -91,35 +100,41 @@ def why_not(df: DataFrame, row: Mapping[str, Any] | None = None, /, **keys: Any)
     from pyspark_paralagg.compile.rewrite.failures import Failures  # noqa: PLC0415 - the compiler comes with it
     from pyspark_paralagg.why.text import why_not_in_text  # noqa: PLC0415 - likewise
 
-    given = {**(row or {}), **keys}
+    given, df = {**(row or {}), **keys}, _result(df)
     text = text_relation_of(df)
     if text is not None:
         return why_not_in_text(df, text, given)
-    name, recursion = _recursion(df, "ra.why_not")
-    question = Failures(name, constants(given, _key_types(df, name, recursion), name))
-    answer = recursion.ask(question).collect()
+    name, types, ask = _asked(df, "ra.why_not")
+    question = Failures(name, constants(given, types, name))
+    answer = ask(question).collect()
     return absence_of(question, [r.asDict() for r in answer], shown(name, given))
 
 
-def _recursion(df: DataFrame, function: str) -> tuple[str, Recursion]:
+def _result(df: DataFrame | RecursiveTable) -> DataFrame:
+    recomputed: Callable[[Any], DataFrame] | None = getattr(type(df), "recomputed", None)  # of a RecursiveTable
+    return cast("DataFrame", df) if recomputed is None else recomputed(df)
+
+
+def _asked(df: DataFrame, function: str) -> _Asked:
+    """Return the relation whose rows ``df`` has, the types of its keys, and what answers a question."""
+    from pyspark_paralagg.why.sql import sql_recursion_of  # noqa: PLC0415 - the compiler comes with it
+
     found = recursion_of(df)
-    if found is None and is_connect(df):
-        raise UnsupportedError(
-            "PARALAGG_WHY_UNSUPPORTED",
-            "over Spark Connect only rows of a text's relations are explained",
-            value="Spark Connect",
-            place=function,
-            hint="write the recursion as a text (ra.datalog), or ask in a classic session",
-        )
-    if found is None:
+    if found is not None:
+        name, recursion = found
+        return name, _key_types(df, name, recursion), recursion.ask
+    in_sql = sql_recursion_of(df)
+    if in_sql is None:
         raise UsageError(
             "PARALAGG_WHY",
-            f"{function} explains rows of recursive_agg, recursive or a text's relation, and this is none of them",
+            f"{function} explains rows of recursive_agg, recursive, a text's relation or one recursion in SQL, "
+            "and this is none of them",
             value=type(df).__name__,
             place=function,
-            hint="pass the DataFrame that the call returned, before filters and joins",
+            hint="pass the DataFrame that the call returned, before filters and joins; or write the query of SQL with "
+            "a single recursion",
         )
-    return found
+    return in_sql.name, in_sql.keys, in_sql.ask
 
 
 def _key_types(df: DataFrame, name: str, recursion: Recursion) -> dict[str, str]:

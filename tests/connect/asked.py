@@ -43,7 +43,7 @@ def plans(spark: SparkSession, case: str) -> list[Any]:
 
 
 def why(spark: SparkSession) -> list[str]:
-    """Return the proof of a row of a text, and what is said about a row of a DataFrame's recursion."""
+    """Return proofs of a row of a text and of a DataFrame's recursion, and the codes of what is refused."""
     edges = spark.createDataFrame([(1, 2, 1), (2, 3, 2), (1, 3, 9)], "src long, dst long, w long").alias("roads")
     base = spark.createDataFrame([(1, 0)], "node long, dist long")
     df = base.recursive_agg(
@@ -59,12 +59,22 @@ def why(spark: SparkSession) -> list[str]:
         road=edges,
         start=base.select("node"),
     )
-    proof = str(ra.why(text["dist"], {text["dist"].columns[0]: 3})).splitlines()
-    try:
-        ra.why(df, node=3)
-    except ra.UnsupportedError as problem:
-        return [*proof, problem.code]
-    return proof
+    proofs = [ra.why(text["dist"], {text["dist"].columns[0]: 3}), ra.why(df, node=3), ra.why_not(df, node=4)]
+    by_frames = base.recursive_agg("node", {"dist": "min"}, step=lambda d: d, backend="dataframe")
+    codes = []
+    for refused in (by_frames, df.where("dist > 1")):
+        try:
+            ra.why(refused, node=1)
+        except ra.UnsupportedError as problem:  # noqa: PERF203 - two of them
+            codes.append(problem.code)
+    return [*"\n".join(map(str, proofs)).splitlines(), " ".join(codes)]
+
+
+def hold_a_checkpoint(spark: SparkSession) -> str:
+    """Leave a recursion whose step reads the variable that holds its result, over checkpointed rows."""
+    d = spark.createDataFrame([(1,), (2,)], "node long").localCheckpoint()
+    d = d.recursive_agg("node", step=lambda r: r.join(d, "node", "left_semi"))
+    return str(ra.why(d, node=2))
 
 
 def refused(spark: SparkSession, what: str) -> str:

@@ -84,11 +84,19 @@ def test_datalog(client: Client) -> None:
     ]
 
 
+@pytest.mark.slow("a question compiles kernels in a Python worker")
 def test_rows_are_explained(client: Client) -> None:
-    proof = client.ask("why")
-    assert len(proof) == 7
-    assert "=3" in proof[0]
-    assert proof[-1] == "PARALAGG_WHY_UNSUPPORTED"
+    *proofs, codes = client.ask("why")
+    assert len(proofs) == 14
+    assert "=3" in proofs[0]
+    assert proofs[6] == "r(node=3, dist=3)   by step of r"
+    assert proofs[11] == "there is no row r(node=4)"
+    assert codes == "PARALAGG_WHY_UNSUPPORTED PARALAGG_WHY_UNSUPPORTED"
+
+
+@pytest.mark.slow("a question compiles kernels in a Python worker")
+def test_a_result_that_can_be_explained_frees_its_checkpoints(client: Client) -> None:
+    assert client.ask("hold_a_checkpoint").startswith("r(node=2)   by base of r")
 
 
 def test_report_explain_and_doctor(client: Client) -> None:

@@ -47,6 +47,14 @@ def test_sql(client: Client) -> None:
     assert client.ask("sql", query) == [[1, 0], [2, 1], [3, 2], [4, 3]]
 
 
+@pytest.mark.slow("the question about a text compiles kernels in the client")
+def test_rows_are_explained(client: Client) -> None:
+    *proofs, codes = client.ask("why")
+    assert proofs[6] == "r(node=3, dist=3)   by step of r"
+    assert proofs[11] == "there is no row r(node=4)"
+    assert codes == "PARALAGG_WHY_UNSUPPORTED PARALAGG_WHY_UNSUPPORTED"
+
+
 def test_auto_takes_the_spark_engine_and_reports(client: Client) -> None:
     shown = client.ask("shown")
     assert shown["backend"] == "spark"

@@ -30,7 +30,8 @@ class StructureTypes:
         self.branches: dict[str, str] = {}
         for c in self._structured.values():
             if isinstance(c, syntax.RecordType):
-                self.structures[c.name] = Structure(c.name, {"": self._fields(c.fields)})
+                names = tuple(f.name for f in c.fields)
+                self.structures[c.name] = Structure(c.name, {"": self._fields(c.fields)}, names)
                 continue
             for b in c.branches:
                 if b.name in self.branches:

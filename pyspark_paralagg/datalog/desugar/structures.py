@@ -26,10 +26,14 @@ Fields = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Structure:
-    """A record type, or an algebraic data type: the fields of its branches. A record has the one branch ``""``."""
+    """A record type, or an algebraic data type: the fields of its branches. A record has the one branch ``""``.
+
+    ``names`` are those of a record's fields.
+    """
 
     name: str
     branches: Mapping[str, Fields]
+    names: Fields = ()
 
     @property
     def is_record(self) -> bool:

@@ -18,7 +18,7 @@ import org.apache.spark.sql.paralagg.plan.{
   Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
 }
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
-import org.apache.spark.sql.paralagg.sql.RecursionParser
+import org.apache.spark.sql.paralagg.sql.{ReadRecursion, RecursionParser}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python makes the decisions; the shim executes them. */
@@ -113,6 +113,13 @@ object Bridge extends Logging {
   /** Returns the rows of `df` with the routes that `json` describes, see [[Routes]]. */
   def routes(df: DataFrame, json: String): DataFrame =
     frame(df.sparkSession, Routes.of(JsonMethods.parse(json), analysed(df)))
+
+  /** Returns the Plan of the recursion in SQL that this DataFrame reads, and the number of its sources; or null. */
+  def recursionInSql(df: DataFrame): String = ReadRecursion.in(analysed(df)).map(_.json).orNull
+
+  /** Returns the answer to a question about that recursion, see [[ReadRecursion]]. */
+  def answerInSql(df: DataFrame, json: String): DataFrame =
+    frame(df.sparkSession, ReadRecursion.in(analysed(df)).get.answer(json))
 
   /** Tests whether a run for this DataFrame computes other relations, too, and keeps them for other queries. */
   def isTogether(df: DataFrame): Boolean = outermost(df).exists(_.spec.together.nonEmpty)

@@ -34,6 +34,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
   }.toList)
 
+  /** The bases of a recursion in SQL, which questions about its rows read again. */
+  @volatile var sqlBases: Option[Seq[LogicalPlan]] = None
+
   /** What runs of the relations of these steps have computed for several queries. */
   val kept = new KeptRuns
 

@@ -40,10 +40,10 @@ object CompileRecursion {
     val analysis = new Analysis(
       steps.map(_._1.name),
       steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r))) })
-    val bases = cte.relations.map { r =>
+    analysis.sqlBases = Some(cte.relations.map { r =>
       if (r.bases > 0) union(cte.basesOf(r).map(conformed(_, r)))
       else LocalRelation(r.inOrder(r.columns.get).map(c => toAttribute(StructField(c.name, c.dataType))))
-    }
+    })
     val relations = cte.relations.map { r =>
       ("name" -> r.name) ~ ("columns" -> fields(r.columns.get.map(_.name), r.columns.get.map(_.dataType))) ~
         ("aggs" -> aggregates(r)) ~ ("branches" -> r.steps) ~
@@ -52,7 +52,7 @@ object CompileRecursion {
     val request = ("name" -> cte.target) ~ ("relations" -> relations.toList) ~ ("analysis" -> analysis.toJson) ~
       ("max_iterations" -> cte.maxDepth) ~ ("only_lattice" -> onlyLattice)
     PythonCompiler.request("compile", request).map { answer =>
-      val fixpoint = build(answer, analysis, bases, reason)(text(answer \ "result"))
+      val fixpoint = build(answer, analysis, reason)(text(answer \ "result"))
       val rows = option(answer \ "routes")(Routes.of(_, fixpoint)).getOrElse(fixpoint)
       val names = cte.relations.find(_.name == cte.target).get.resultNames
       Project(names.map(n => rows.output.find(_.name == n).get), rows)
@@ -60,11 +60,10 @@ object CompileRecursion {
   }
 
   /** Builds a node for each relation; a stratum reads the results of lower strata as further sources. */
-  private def build(
-      answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, LogicalPlan] =
+  def build(answer: JValue, analysis: Analysis, reason: String): Map[String, LogicalPlan] =
     list(answer \ "strata").zipWithIndex.foldLeft(Vector.empty[(String, LogicalPlan)]) {
       case (lower, (stratum, position)) =>
-        val sources = analysis.sources ++ bases ++ lower.map(_._2)
+        val sources = analysis.sources ++ analysis.sqlBases.get ++ lower.map(_._2)
         lower ++ list(stratum \ "relations").map(text).map { name =>
           val spec = new FixpointSpec(text(stratum \ "plan"), position, name, analysis, reason)
           name -> RecursiveAggregate.of(spec, sources)
