@@ -135,6 +135,20 @@ def test_aggregates_of_bodies(spark: SparkSession) -> None:
     assert rows(found["best"]) == [(1,)]
 
 
+def test_atoms_that_only_have_to_have_a_row_do_not_multiply_rows(spark: SparkSession) -> None:
+    atoms = ", ".join(f"n(a{i}), a{i} > {i}" for i in range(6))
+    text = f"""
+    n(x) :- x = range(0, 1000).
+    some(x) :- n(x), x < 2, {atoms}, n(_), n(b), !n(b + 1).
+    none(x) :- n(x), n(a), a < 0.
+    sums(1, $COUNT) :- n(x), x < 2, n(a), a < 3.
+    """
+    found = ra.datalog(spark, text)
+    assert rows(found["some"]) == [(0,), (1,)]
+    assert rows(found["none"]) == []
+    assert rows(found["sums"]) == [(1, 6)]
+
+
 def test_ranges_scopes_and_witnesses_are_those_of_souffle(spark: SparkSession) -> None:
     text = """
     .decl e(x: symbol, y: number)

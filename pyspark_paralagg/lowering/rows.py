@@ -24,14 +24,18 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Rule
 
 
-def rows_of(
+def rows_of(  # noqa: PLR0913 - what a rule needs from its text
     rule: Rule,
     head: tuple[str, ...],
     frame: Callable[[Atom], DataFrame],
     alias: Callable[[Atom, int], str | None],
     functors: Mapping[str, Functor],
+    *,
+    is_set: bool = False,
 ) -> DataFrame:
     """Return the rows that ``rule`` derives, with the column names ``head``.
+
+    With ``is_set`` duplicates do not matter: one row of an atom is enough if nothing else reads its variables.
 
     ``frame`` returns the rows of an atom, columns by position; ``alias`` returns the name of one of its columns, or
     None for the variable's name.
@@ -49,6 +53,9 @@ def rows_of(
         part = calls.add(_renamed(frame(atom), atom, names), own)
         bound |= own
         ready, remaining = _ready(remaining, bound)
+        readers = (*rule.exprs, *(c for c in (*ready, *remaining) if not columns(c) <= own))
+        if is_set and not any(own & columns(e) for e in readers):
+            part, ready = (part.filter(_all(ready, names, rule.place)) if ready else part).limit(1), []
         if df is None:
             df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
