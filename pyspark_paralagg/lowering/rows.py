@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.lowering.functors import FunctorColumns
 from pyspark_paralagg.program.expr import Expr, columns
-from pyspark_paralagg.program.names import fresh_name
+from pyspark_paralagg.program.names import numbered
 from pyspark_paralagg.program.sql import quoted, to_sql
 
 if TYPE_CHECKING:
@@ -83,14 +83,12 @@ def _ready(conditions: list[Expr], bound: set[str]) -> tuple[list[Expr], list[Ex
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
-    """Return the aliases of variables, made unique."""
+    """Return a name for each variable; Spark does not tell `x` from `X`. Aliases come first, as others read them."""
+    variables = [(v, alias(a, p)) for a in rule.body for p, v in enumerate(a.variables) if v is not None]
     aliases: dict[str, str] = {}
-    for atom in rule.body:
-        for p, v in enumerate(atom.variables):
-            requested = alias(atom, p)
-            if v is None or requested is None:
-                continue
-            aliases[v] = fresh_name(requested, aliases.values())
+    for v, requested in sorted(variables, key=lambda pair: pair[1] is None):
+        taken = {name.lower() for name in aliases.values()}
+        aliases[v] = next(name for name in numbered(requested or v) if name.lower() not in taken)
     return aliases
 
 
@@ -100,7 +98,7 @@ def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
     read = [(p, v) for p, v in enumerate(atom.variables) if v is not None]
     if not read:  # keep the rows even if no column is read
         return df.selectExpr("1 AS `row@`")
-    return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names.get(v, v))}" for p, v in read))
+    return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names[v])}" for p, v in read))
 
 
 def _all(conditions: list[Expr], names: dict[str, str], place: str) -> str:
