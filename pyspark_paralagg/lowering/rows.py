@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Atom, Rule
 
+_ROW = "1 AS `row@`"
+
 
 def rows_of(  # noqa: PLR0913 - what a rule needs from its text
     rule: Rule,
@@ -55,7 +57,8 @@ def rows_of(  # noqa: PLR0913 - what a rule needs from its text
         ready, remaining = _ready(remaining, bound)
         readers = (*rule.exprs, *(c for c in (*ready, *remaining) if not columns(c) <= own))
         if is_set and not any(own & columns(e) for e in readers):
-            part, ready = (part.filter(_all(ready, names, rule.place)) if ready else part).limit(1), []
+            part = part.filter(_all(ready, names, rule.place)) if ready else part
+            part, ready = part.selectExpr(_ROW).distinct(), []  # a limit would keep a table from being maintained
         if df is None:
             df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
@@ -97,7 +100,7 @@ def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
     frame_columns = df.columns
     read = [(p, v) for p, v in enumerate(atom.variables) if v is not None]
     if not read:  # keep the rows even if no column is read
-        return df.selectExpr("1 AS `row@`")
+        return df.selectExpr(_ROW)
     return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names[v])}" for p, v in read))
 
 
