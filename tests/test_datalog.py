@@ -135,6 +135,7 @@ def test_aggregates_of_bodies(spark: SparkSession) -> None:
     assert rows(found["best"]) == [(1,)]
 
 
+@pytest.mark.slow(reason="joins of eight atoms on a cold session")
 def test_atoms_that_only_have_to_have_a_row_do_not_multiply_rows(spark: SparkSession) -> None:
     atoms = ", ".join(f"n(a{i}), a{i} > {i}" for i in range(6))
     text = f"""
