@@ -91,7 +91,7 @@ faults: java $(VENV)/.dev ## the fault campaign: make faults COUNT=500 SEED=1 (L
 
 souffle: $(VENV)/.dev ## Soufflé's own tests on `local`: make souffle SOUFFLE=path to a checkout of it
 	@test -n "$(SOUFFLE)" || { echo "which checkout? make souffle SOUFFLE=path"; exit 1; }
-	PYTHONPATH=. $(RUN) tests/campaigns/souffle.py $(SOUFFLE)
+	PYTHONPATH=.:tests $(RUN) tests/campaigns/souffle.py $(SOUFFLE)
 
 duckdb: java $(VENV)/.dev ## DuckDB's own recursive queries in Spark: make duckdb DUCKDB=path to a checkout of it
 	@test -n "$(DUCKDB)" || { echo "which checkout? make duckdb DUCKDB=path"; exit 1; }

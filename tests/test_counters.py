@@ -9,7 +9,7 @@ import pytest
 from rows import rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.command.cli import OK, WRONG, main
+from pyspark_paralagg.command.cli import OK, main
 from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.errors import DatalogError
 
@@ -43,10 +43,13 @@ EXPECTED = {
 }
 
 
-def test_the_command_numbers_rows_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", [("local",), ("mpi", "--ranks", "2")])
+def test_the_command_numbers_rows_in_their_order(
+    backend: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.dl").write_text(f"{TEXT}.output {', '.join(EXPECTED)}", encoding="utf-8")
-    assert main(["run", "p.dl", "-q", "--backend", "local"]) == OK
+    assert main(["run", "p.dl", "-q", "--backend", *backend]) == OK
     for name, rows in EXPECTED.items():
         lines = Path(f"{name}.csv").read_text(encoding="utf-8").splitlines()
         assert lines == ["\t".join(map(str, row)) for row in rows], name
@@ -60,15 +63,6 @@ def test_dataframes_have_the_same_numbers(spark: SparkSession, backend: str) -> 
         assert sorted(rows_of(found[name])) == rows, name
     with pytest.raises(ra.errors.UnsupportedError, match="a proof does not show why"):
         ra.why(found["reached"], n=1)
-
-
-def test_several_ranks_do_not_number_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("p.dl").write_text("p(1). q(autoinc(), x) :- p(x).\n.output q", encoding="utf-8")
-    assert main(["run", "p.dl", "-q", "--backend", "mpi", "--ranks", "2"]) == WRONG
-    assert "PARALAGG_NOT_PORTABLE: `autoinc()` numbers all rows in one process" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

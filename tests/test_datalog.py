@@ -135,6 +135,21 @@ def test_aggregates_of_bodies(spark: SparkSession) -> None:
     assert rows(found["best"]) == [(1,)]
 
 
+@pytest.mark.slow(reason="joins of eight atoms on a cold session")
+def test_atoms_that_only_have_to_have_a_row_do_not_multiply_rows(spark: SparkSession) -> None:
+    atoms = ", ".join(f"n(a{i}), a{i} > {i}" for i in range(6))
+    text = f"""
+    n(x) :- x = range(0, 1000).
+    some(x) :- n(x), x < 2, {atoms}, n(_), n(b), !n(b + 1).
+    none(x) :- n(x), n(a), a < 0.
+    sums(1, $COUNT) :- n(x), x < 2, n(a), a < 3.
+    """
+    found = ra.datalog(spark, text)
+    assert rows(found["some"]) == [(0,), (1,)]
+    assert rows(found["none"]) == []
+    assert rows(found["sums"]) == [(1, 6)]
+
+
 def test_ranges_scopes_and_witnesses_are_those_of_souffle(spark: SparkSession) -> None:
     text = """
     .decl e(x: symbol, y: number)
@@ -340,3 +355,42 @@ def test_a_negation_without_variables_asks_for_any_row(spark: SparkSession, stop
 def test_texts_that_a_recursion_makes_are_ordered_by_their_bytes(spark: SparkSession, backend: str) -> None:
     text = 'edge("a", "b"). edge("b", "c").\nup("a"). up(y) :- up(x), edge(x, y), cat(x, "a") < y.'
     assert rows(ra.datalog(spark, text, backend=backend)["up"]) == [("a",), ("b",), ("c",)]
+
+
+@pytest.mark.slow(reason="strata of a text on a cold session")
+def test_names_may_differ_in_case_alone(spark: SparkSession) -> None:
+    text = """
+    e(1, 2). e(2, 3). e(3, 1). e(3, 3).
+    pair(x, X) :- e(x, X).
+    numbered(c1, 1) :- e(c1, _).
+    two(x, X) :- pair(x, X).
+    two(x, Y) :- two(x, X), e(X, Y), Y > x, !e(Y, x).
+    most(n, N) :- n = count : { e(_, _) }, N = max X : { e(X, x), x > 1 }.
+    Pair(x) :- pair(x, _).
+    """
+    found = ra.datalog(spark, text)
+    assert found["pair"].columns == ["x", "c1"]
+    assert found["numbered"].columns == ["c1", "c1_2"]
+    assert rows(found["two"]) == [(1, 2), (2, 3), (3, 1), (3, 3)]
+    assert rows(found["most"]) == [(4, 3)]
+    assert rows(found["Pair"]) == [(1,), (2,), (3,)]
+
+
+@pytest.mark.slow(reason="the code of nested fields")
+def test_fields_of_records_in_records_are_computed_once(spark: SparkSession) -> None:
+    """Each field reads the text of its record several times: the loop's code was beyond the 64 KiB of a method."""
+    turn = "(fx - nx) * (sy - ny) - (fy - ny) * (sx - nx)"
+    body = "hull([[fx, fy], [[sx, sy], rest]], i), at(i, [nx, ny])"
+    text = f"""
+    .type Point = [x: number, y: number]
+    .type Points = [first: Point, rest: Points]
+    .decl at(i: number, p: Point)
+    .decl hull(points: Points, i: number)
+    .decl result(points: Points)
+    at(0, [0, 0]). at(1, [1, 5]). at(2, [2, 1]). at(3, [3, 2]).
+    hull([a, [b, nil]], 2) :- at(0, b), at(1, a).
+    hull([[nx, ny], [[fx, fy], [[sx, sy], rest]]], i + 1) :- {body}, {turn} > 0.
+    hull([[sx, sy], rest], i) :- {body}, rest = [_, _], {turn} <= 0.
+    result(p) :- hull(p, 4).
+    """
+    assert rows(ra.datalog(spark, text)["result"]) == [("[[3, 2], [[1, 5], [[0, 0], nil]]]",)]

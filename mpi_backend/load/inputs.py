@@ -12,6 +12,7 @@ import pyarrow as pa
 from mpi_backend.codegen.input import evaluate
 from mpi_backend.kernels import hashing
 from mpi_backend.kernels.distinct import distinct
+from mpi_backend.state.gathered import gathered
 from mpi_backend.state.rows import flatten, send_to_owners
 from mpi_backend.state.strings import Strings, sorted_texts
 from mpi_backend.state.types import Table, type_of
@@ -104,7 +105,7 @@ def intern(
     # A null has the word 0, so the dictionary needs an entry there even if there is no text.
     texts = sorted_texts([*arrays, pa.array(["", *constants], pa.large_string())])
     if comm.size > 1:
-        texts = sorted_texts([_decode(b) for b in comm.allgather_bytes(_encode(texts))])
+        texts = sorted_texts([t.column(0).combine_chunks() for t in gathered([texts], comm)])
     strings = Strings(texts, functors, ansi=ansi)
     ranked = {}
     for n, table in tables.items():
@@ -122,19 +123,6 @@ def _rank_texts(column: Column, sorted_array: pa.Array) -> Column:
     ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=sorted_array)).astype(np.int64)
     words = ranks[column.words] if len(column.words) else column.words
     return replace(column, words=words, texts=None)
-
-
-def _encode(texts: pa.Array) -> bytes:
-    sink = pa.BufferOutputStream()
-    batch = pa.record_batch([texts], ["t"])
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def _decode(data: bytes) -> pa.Array:
-    table = pa.ipc.open_stream(data).read_all()
-    return table.column(0).combine_chunks() if table.num_rows else pa.array([], pa.large_binary())
 
 
 def _distinct(table: Table, comm: Comm) -> Table:

@@ -132,7 +132,7 @@ def _run_stratum(
     looped_at = time.perf_counter()
     is_counted = len(names) == 1 and names[0] in counted
     results = {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
-    run.results |= results | {r.name: numbered(results[r.name]) for r in facts.stratum.relations if r.numbered}
+    run.results |= results | {r.name: numbered(results[r.name], comm) for r in facts.stratum.relations if r.numbered}
     seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}
     for name, value in seconds.items():
         run.seconds[name] += value

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from mpi_backend.state.gathered import gathered
 from mpi_backend.state.types import Column, Table, to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mpi_backend.comm import Comm
 
 
 def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
@@ -29,10 +32,14 @@ def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
-def numbered(table: Table) -> Table:
-    """Return the rows with the number of each, from 0 on, in the place of its last column."""
+def numbered(table: Table, comm: Comm) -> Table:
+    """Return the rows with the number of each among those of all ranks, from 0 on, as the last column. Collective."""
     *keys, last = table.columns
     numbers = np.arange(table.count)
     if keys:
-        numbers[np.asarray(row_order([to_arrow(key) for key in keys]))] = np.arange(table.count)
+        parts = gathered([to_arrow(key) for key in keys], comm)
+        rows, before = pa.concat_tables(parts), sum(part.num_rows for part in parts[: comm.rank])
+        numbers = np.empty(rows.num_rows, np.int64)
+        numbers[np.asarray(row_order(rows.columns))] = np.arange(rows.num_rows)
+        numbers = numbers[before : before + table.count]
     return Table((*keys, Column(last.type, numbers)), table.count)

@@ -234,7 +234,8 @@ class Strata:
             name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
             return (self._distinct(name) if counts_duplicates else self._input_rows(name)).alias(name)
 
-        return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias, self._functors)
+        is_set = not (counts_duplicates or state or self._functors)
+        return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias, self._functors, is_set=is_set)
 
     def _bag(self, name: str) -> DataFrame:
         """Return the rows of a relation, possibly with duplicates."""

@@ -167,10 +167,6 @@ def _compile(
     from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - not needed on Spark
 
     check_portable(plan, hint="use --backend spark, which runs any deterministic expression", inputs=True)
-    if settings.request.ranks > 1 and any(r.numbered for s in plan.strata for r in s.relations):
-        message = f"`autoinc()` numbers all rows in one process, but {settings.request.ranks} ranks are requested"
-        hint = "use --backend local, or --backend spark"
-        raise UnsupportedError("PARALAGG_NOT_PORTABLE", message, value="autoinc", hint=hint)
     return program, plan
 
 

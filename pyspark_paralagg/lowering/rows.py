@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.lowering.functors import FunctorColumns
 from pyspark_paralagg.program.expr import Expr, columns
-from pyspark_paralagg.program.names import fresh_name
+from pyspark_paralagg.program.names import numbered
 from pyspark_paralagg.program.sql import quoted, to_sql
 
 if TYPE_CHECKING:
@@ -23,15 +23,21 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Atom, Rule
 
+_ROW = "1 AS `row@`"
 
-def rows_of(
+
+def rows_of(  # noqa: PLR0913 - what a rule needs from its text
     rule: Rule,
     head: tuple[str, ...],
     frame: Callable[[Atom], DataFrame],
     alias: Callable[[Atom, int], str | None],
     functors: Mapping[str, Functor],
+    *,
+    is_set: bool = False,
 ) -> DataFrame:
     """Return the rows that ``rule`` derives, with the column names ``head``.
+
+    With ``is_set`` duplicates do not matter: one row of an atom is enough if nothing else reads its variables.
 
     ``frame`` returns the rows of an atom, columns by position; ``alias`` returns the name of one of its columns, or
     None for the variable's name.
@@ -49,6 +55,10 @@ def rows_of(
         part = calls.add(_renamed(frame(atom), atom, names), own)
         bound |= own
         ready, remaining = _ready(remaining, bound)
+        readers = (*rule.exprs, *(c for c in (*ready, *remaining) if not columns(c) <= own))
+        if is_set and not any(own & columns(e) for e in readers):
+            part = part.filter(_all(ready, names, rule.place)) if ready else part
+            part, ready = part.selectExpr(_ROW).distinct(), []  # a limit would keep a table from being maintained
         if df is None:
             df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
@@ -76,14 +86,12 @@ def _ready(conditions: list[Expr], bound: set[str]) -> tuple[list[Expr], list[Ex
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
-    """Return the aliases of variables, made unique."""
+    """Return a name for each variable; Spark does not tell `x` from `X`. Aliases come first, as others read them."""
+    variables = [(v, alias(a, p)) for a in rule.body for p, v in enumerate(a.variables) if v is not None]
     aliases: dict[str, str] = {}
-    for atom in rule.body:
-        for p, v in enumerate(atom.variables):
-            requested = alias(atom, p)
-            if v is None or requested is None:
-                continue
-            aliases[v] = fresh_name(requested, aliases.values())
+    for v, requested in sorted(variables, key=lambda pair: pair[1] is None):
+        taken = {name.lower() for name in aliases.values()}
+        aliases[v] = next(name for name in numbered(requested or v) if name.lower() not in taken)
     return aliases
 
 
@@ -92,8 +100,8 @@ def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
     frame_columns = df.columns
     read = [(p, v) for p, v in enumerate(atom.variables) if v is not None]
     if not read:  # keep the rows even if no column is read
-        return df.selectExpr("1 AS `row@`")
-    return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names.get(v, v))}" for p, v in read))
+        return df.selectExpr(_ROW)
+    return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names[v])}" for p, v in read))
 
 
 def _all(conditions: list[Expr], names: dict[str, str], place: str) -> str:

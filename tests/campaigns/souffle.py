@@ -1,25 +1,41 @@
-"""Run Soufflé's own test cases on `local`, and print how many give Soufflé's rows and why the others do not.
+"""Run Soufflé's own test cases on an engine, and print how many give Soufflé's rows and why the others do not.
 
-``make souffle SOUFFLE=path`` runs it on a checkout of Soufflé. A case counts if its output files have the expected
-rows, in any order, and its standard output has the expected lines. Floats are compared with six digits.
+``make souffle SOUFFLE=path`` runs it on a checkout of Soufflé. Each case has a process of its own; on Spark, each of
+``--processes`` runs its cases in one JVM, because its start would take most of the time. A case counts if its output
+files have the expected rows, in any order, and its standard output has the expected lines. Floats are compared with
+six digits.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pyspark_paralagg.command.cli import main as main_of_command
+from pyspark_paralagg.command.preprocess import source_of
+from pyspark_paralagg.command.run import STANDALONE
+from pyspark_paralagg.datalog.lower.dependencies import Dependencies
+from pyspark_paralagg.datalog.read import read
+from pyspark_paralagg.datalog.resolve.types import declared_types
+from pyspark_paralagg.datalog.text_to_program import resolve
+from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +47,8 @@ _FLOAT = re.compile(r"-?[\d.]+(e[+-]?\d+)?|-?inf|-?nan")
 _CODE = re.compile(r"(PARALAGG_\w+): (.*)")
 _NAMES = re.compile(r"`[^`]*`|'[^']*'|/\S+|\d+")
 _MAX_SHOWN = 100
+_on_spark = threading.local()
+"""The process that runs this thread's cases on Spark: `pool` and `pid`."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +96,80 @@ def cases(checkout: Path) -> Iterator[Case]:
                     yield Case(f"{name}:{subfolder.name}", program, subfolder, subfolder, none, is_preprocessed)
 
 
-def outcome(case: Case, backend: str, limit: float) -> Outcome:
-    """Run ``case`` in a process of its own and compare what it writes."""
+def is_recursive(case: Case) -> bool:
+    """Return whether the compiler finds a recursive relation in the program; False for a text that it refuses."""
+    try:
+        text = read(source_of(case.program, uses_cpp=case.is_preprocessed), str(case.program))
+        needs = Dependencies(resolve(text, declared_types(text)))
+    except ParalaggError:
+        return False
+    return any(needs.recursive_rules(name) for name in needs.strata)
+
+
+def outcome(case: Case, backend: str, confs: Sequence[str], limit: float) -> Outcome:
+    """Run ``case`` and compare what it writes."""
     started = time.monotonic()
+    run = _run_command if backend in STANDALONE else _run_on_spark
     with tempfile.TemporaryDirectory(prefix="souffle_") as folder:
-        command = [sys.executable, "-m", "pyspark_paralagg", "run", str(case.program), "--facts", str(case.facts)]
-        command += ["--out", folder, "--backend", backend, "-q", *(["--cpp"] if case.is_preprocessed else [])]
-        with subprocess.Popen(  # noqa: S603 - the command of this package
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, start_new_session=True
-        ) as process:
-            try:
-                out, err = process.communicate(timeout=limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return Outcome("too slow", f"more than {limit:.0f} s", limit)
+        arguments = ["run", str(case.program), "--facts", str(case.facts), "--out", folder, "--backend", backend, "-q"]
+        arguments += [*(["--cpp"] if case.is_preprocessed else []), *(a for c in confs for a in ("--conf", c))]
+        try:
+            code, out, err = run(arguments, folder, limit)
+        except (subprocess.TimeoutExpired, TimeoutError):
+            return Outcome("too slow", f"more than {limit:.0f} s", limit)
         seconds = time.monotonic() - started
-        if process.returncode:
+        if code:
             return Outcome("refused", err.decode(errors="replace").strip(), seconds)
         return Outcome(*_compared(case, Path(folder), out.decode(errors="replace")), seconds)
+
+
+def _run_command(arguments: list[str], folder: str, limit: float) -> tuple[int, bytes, bytes]:
+    command = [sys.executable, "-m", "pyspark_paralagg", *arguments]
+    with subprocess.Popen(  # noqa: S603 - the command of this package
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err
+
+
+def _run_on_spark(arguments: list[str], _: str, limit: float) -> tuple[int, bytes, bytes]:
+    """Run the command in the process of this thread, which is killed with its JVM after ``limit`` seconds."""
+    if not hasattr(_on_spark, "pool"):
+        _on_spark.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start_spark)
+        _on_spark.pid = _on_spark.pool.submit(os.getpid).result()
+    try:
+        return _on_spark.pool.submit(_run_in_process, arguments).result(limit)
+    except FutureTimeoutError:
+        os.kill(_on_spark.pid, signal.SIGKILL)
+        del _on_spark.pool
+        raise TimeoutError from None
+
+
+def _start_spark() -> None:
+    """Start the session that the commands in this process use. They stop only sessions that they start."""
+    from jvm_options import use_quick_jvms  # noqa: PLC0415 - beside the tests; other engines do not need it
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - other engines do not need it
+
+    from pyspark_paralagg import configure  # noqa: PLC0415 - likewise
+
+    use_quick_jvms()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    configure(
+        builder.config("spark.sql.shuffle.partitions", "2").config("spark.ui.showConsoleProgress", "false")
+    ).getOrCreate()
+
+
+def _run_in_process(arguments: list[str]) -> tuple[int, bytes, bytes]:
+    out, err = io.BytesIO(), io.BytesIO()
+    texts = (io.TextIOWrapper(b, "utf-8", write_through=True) for b in (out, err))
+    with redirect_stdout(next(texts)), redirect_stderr(next(texts)):
+        code = main_of_command(arguments)
+        return code, out.getvalue(), err.getvalue()
 
 
 def _compared(case: Case, folder: Path, stdout: str) -> tuple[str, str]:
@@ -153,6 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("checkout", type=Path, help="a checkout of Soufflé")
     parser.add_argument("names", nargs="*", help="cases such as semantic/leq; all without one")
     parser.add_argument("--backend", default="local")
+    parser.add_argument("--conf", action="append", default=[], help="KEY=VALUE for each run")
+    parser.add_argument("--recursive", action="store_true", help="only cases with a recursive relation")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one case")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--into", type=Path, help="file for the outcomes, as JSON; cases that it has are not repeated")
@@ -161,10 +237,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.into is not None and options.into.exists():
         outcomes = {n: Outcome(*o) for n, o in json.loads(options.into.read_text(encoding="utf-8")).items()}
     chosen = [c for c in cases(options.checkout.resolve()) if not options.names or c.name in options.names]
+    chosen = [c for c in chosen if not options.recursive or is_recursive(c)]
     waiting = [c for c in chosen if c.name not in outcomes]
 
     def run(case: Case) -> None:
-        result = outcomes[case.name] = outcome(case, options.backend, options.limit)
+        result = outcomes[case.name] = outcome(case, options.backend, options.conf, options.limit)
         sys.stderr.write(f"{case.name}: {result.kind}, {result.seconds:.1f} s\n")
         if options.into is not None:
             content = {n: (o.kind, o.reason, o.seconds) for n, o in list(outcomes.items())}

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.codegen._
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.paralagg.load.{StringWord, Words}
 import org.apache.spark.sql.paralagg.plan.RuleVariable
 
@@ -79,6 +80,10 @@ private[paralagg] final class RuleVariables(
     }
     context.currentVars = values
     context.INPUT_ROW = null
-    bound.genCode(context)
+    // A field of a record reads the record's text several times, so code without shared parts would grow exponentially.
+    val shared = context.subexpressionEliminationForWholeStageCodegen(Seq(bound))
+    val value = context.withSubExprEliminationExprs(shared.states)(Seq(bound.genCode(context))).head
+    val parts = context.evaluateSubExprEliminationState(shared.states.values)
+    value.copy(code = code"$parts ${value.code}")
   }
 }
