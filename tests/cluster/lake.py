@@ -31,6 +31,7 @@ def delta_session(slots: int = 2) -> SparkSession:
         "spark.sql.warehouse.dir": str(Path("warehouse").absolute()),
         **DELTA_CONFS,
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default, so most tasks of a test would be empty
     }
     builder = SparkSession.builder.master(f"local[{slots}]")
     for key, value in confs.items():

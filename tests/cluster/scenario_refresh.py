@@ -507,7 +507,7 @@ def kept(spark: SparkSession) -> dict[str, Any]:
         lake.add("edges", edges_of(rng, 45, 5), EDGES)
 
     refresh()
-    for _ in range(3):
+    for _ in range(2):
         add()
         refresh()
     lake.sql("OPTIMIZE {}", "dist")
@@ -518,7 +518,7 @@ def kept(spark: SparkSession) -> dict[str, Any]:
     refresh()
     add()
     refresh()
-    lake.sql("UPDATE {} SET dist = 99 WHERE node = 5", "dist")  # by another writer
+    lake.sql("UPDATE {} SET dist = dist + 1", "dist")  # by another writer
     add()
     refresh()
     add()

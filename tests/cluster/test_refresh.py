@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
 ]
 MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_2055"
-FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "sums", "bad", "conflicts", "texts", "written")
+FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "sums", "kept", "bad", "conflicts", "texts", "written")
 
 
 @pytest.fixture
@@ -52,6 +52,28 @@ def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:
         "overwritten": {"a": 0, "b": 4, "c": 1, "d": 2},
         "schema": "DELTA_METADATA_MISMATCH" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_DELTA_0007",
     }
+
+
+def test_inserts_read_only_new_rows_if_the_last_refresh_has_kept_its_state(fact: Callable[[str], Any]) -> None:
+    new = "only new rows: the last refresh has kept its state"
+    none = "all rows: executors have no state of the last refresh"
+    off, deleted = "all rows: spark.paralagg.delta.keepState is false", "all rows: rows were deleted or updated"
+    result = fact("kept")
+    assert result["loaded"] == [
+        ["", ""],  # full
+        [none, none],
+        [new, new],
+        [new, new],  # after OPTIMIZE, and with rows of both sources
+        [deleted, deleted],
+        [new, new],
+        ["", new],  # another writer has changed one table
+        [none, new],
+        [new, new],  # by new objects of the same tables
+        [off, off],
+        [none, none],
+        [none, new],  # after a commit of one table has failed
+    ]
+    assert set(result["same"]) == {True}
 
 
 def test_an_incremental_refresh_has_the_rows_of_a_full_one(fact: Callable[[str], Any]) -> None:

@@ -5,6 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.load.{StringWord, Words}
 import org.apache.spark.sql.paralagg.plan.RuleVariable
 
@@ -74,6 +75,13 @@ private[paralagg] final class RuleVariables(
     (s"${value.code}", passes)
   }
 
+  private lazy val skippingShortcuts: SQLConf = {
+    val conf = new SQLConf // that of a task cannot be cloned
+    SQLConf.get.getAllConfs.foreach { case (key, value) => conf.setConfString(key, value) }
+    conf.setConf(SQLConf.SUBEXPRESSION_ELIMINATION_SKIP_FOR_SHORTCUT_EXPR, true)
+    conf
+  }
+
   private def generate(e: Expression): ExprCode = {
     val bound = e.transform { case v: RuleVariable =>
       BoundReference(slots(v.name), v.dataType, words(v.name).isNullable)
@@ -81,7 +89,9 @@ private[paralagg] final class RuleVariables(
     context.currentVars = values
     context.INPUT_ROW = null
     // A field of a record reads the record's text several times, so code without shared parts would grow exponentially.
-    val shared = context.subexpressionEliminationForWholeStageCodegen(Seq(bound))
+    // What AND or OR may skip is not shared: it may be an error.
+    val shared =
+      SQLConf.withExistingConf(skippingShortcuts)(context.subexpressionEliminationForWholeStageCodegen(Seq(bound)))
     val value = context.withSubExprEliminationExprs(shared.states)(Seq(bound.genCode(context))).head
     val parts = context.evaluateSubExprEliminationState(shared.states.values)
     value.copy(code = code"$parts ${value.code}")
