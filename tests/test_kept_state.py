@@ -56,15 +56,19 @@ class Table:
         else:
             run = grow_fixpoint(self.program, stored, self.tables, inserted, keeping)
         self._take(run)
-        self.state = keeping.hand_over()
-        form = "" if run.fixpoint is None else ra.report(run.fixpoint).form
+        done = None if run.fixpoint is None else ra.report(run.fixpoint)
+        self.state = keeping.hand_over(len(self.rows))
         run.free()
-        return form
+        assert done is None or done.tuples == len(self.rows)
+        return "" if done is None else done.form
 
     def _take(self, run: Continuation) -> None:
         changed = run.materialized().df.collect()
         replaced = {tuple(row)[: self.keys] for row in changed}
         before = values(self.rows)
+        keys = {tuple(row)[: self.keys] for row in self.rows}
+        assert not run.has_only_new or not replaced & keys
+        assert run.has_only_new == (self.state is not None and not replaced & keys)
         assert not values(changed) & before, "rows that did not change"
         self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced] + changed
         assert len(changed) == len(replaced)

@@ -6,7 +6,7 @@ that its sources have got since, and runs the Plan of the first one: placement m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.session.attach import bridge
@@ -30,12 +30,16 @@ class StateLostError(Exception):
 
 @dataclass(frozen=True)
 class KeptState:
-    """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it."""
+    """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it.
+
+    ``rows`` is the number of rows of its relation.
+    """
 
     application: str
     name: int
     step: Step
     compiled: CompiledStep
+    rows: int = 0
 
     def is_there(self, session: SparkSession) -> bool:
         """Return whether executors have the state."""
@@ -76,10 +80,14 @@ class Keeping:
         """Return the field ``kept`` of the Plan's JSON."""
         return {"take": None if self._before is None else self._before.name, "put": self._name}
 
-    def hand_over(self) -> KeptState | None:
-        """Return the state that the run has left, which ``free`` then leaves; None if there is none."""
+    def hand_over(self, rows: int) -> KeptState | None:
+        """Return the state of ``rows`` rows that the run has left; None if there is none. ``free`` then leaves it."""
         left, self._left = self._left, None
-        return left if left is not None and left.is_there(self._session) else None
+        return replace(left, rows=rows) if left is not None and left.is_there(self._session) else None
+
+    def has_only_new(self, changed: int, rows: int) -> bool:
+        """Return whether ``changed`` rows of a run are all new, if its relation has ``rows`` rows in the end."""
+        return self._before is not None and rows - self._before.rows == changed
 
     def free(self) -> None:
         """Free what is left of the state before the run, and of its own one."""

@@ -175,10 +175,10 @@ class Refresh:
         finally:
             changed.free()
         self._record_time("write")
-        if continued.keeping is not None:
-            remember(self._spark, writer.record.id, continued.keeping)
-        evaluated = continued.fixpoint
-        return self._report(decision, commit, None if evaluated is None else report(evaluated), counts)
+        run = None if continued.fixpoint is None else report(continued.fixpoint)
+        if continued.keeping is not None and run is not None:
+            remember(self._spark, writer.record.id, continued.keeping, run.tuples)
+        return self._report(decision, commit, run, counts)
 
     def _write(self, continued: Continuation, writer: Writer, difference: MaterializedRows) -> tuple[_Counts, Commit]:
         """Write the changed rows; return the number of rows of each kind and the commit.
@@ -188,9 +188,9 @@ class Refresh:
         relation = continued.program.relation
         dependents = [d.column.name for d in relation.dependents]
         has_flag = continued.has_fallen
-        if difference.count == 0 or not (dependents or has_flag):
+        if difference.count == 0 or continued.has_only_new or not (dependents or has_flag):
             rows = difference.df.drop(REMOVED) if has_flag else difference.df
-            return _Counts(difference.count), writer.append(rows)  # a changed row of a set is always new
+            return _Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
         keys = [k.name for k in relation.keys]
         commit = writer.merge(difference.df, keys, dependents, removed=REMOVED if has_flag else None)
         kinds = ("Inserted", "Updated", "Deleted")

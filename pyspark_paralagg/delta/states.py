@@ -55,9 +55,9 @@ def _obstacle(spark: SparkSession, program: Program) -> str | None:
     return None if program.grows else "the step joins or aggregates a source before the recursion"
 
 
-def remember(spark: SparkSession, refresh: str, keeping: Keeping) -> None:
-    """Record the state that the run of ``refresh`` has left, if it has left one."""
-    state = keeping.hand_over()
+def remember(spark: SparkSession, refresh: str, keeping: Keeping, rows: int) -> None:
+    """Record the state, of ``rows`` rows, that the run of ``refresh`` has left, if it has left one."""
+    state = keeping.hand_over(rows)
     if state is not None:
         _states[refresh] = state
     while len(_states) > MAX_STATES:

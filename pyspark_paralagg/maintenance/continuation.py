@@ -20,6 +20,7 @@ from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows
 from pyspark_paralagg.maintenance.rows import materialize
+from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session.condition import message_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Continuation:
     ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
     None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
     ``rows`` are those of ``changed``, if they are computed. ``keeping`` has the state that the run leaves.
+    ``has_only_new``: it is known that no changed row was stored with another value.
     """
 
     program: Program
@@ -58,6 +60,7 @@ class Continuation:
     evaluated: DataFrame | None = None
     rows: MaterializedRows | None = None
     keeping: Keeping | None = None
+    has_only_new: bool = False
 
     def materialized(self) -> MaterializedRows:
         """Run the fixpoint, if that is not done, and return the rows of ``changed``."""
@@ -151,13 +154,17 @@ def grow_fixpoint(
     candidates = program.candidates(inserted, frames, stored, of_base=True)
     try:
         changed = program.changes(none if candidates is None else candidates, new, none, keeping=keeping)
-        rows = materialize(changed)
+        rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()
         if isinstance(problem, PySparkException | Py4JJavaError) and is_lost(problem):
             raise StateLostError(message_of(problem)) from problem
         raise
-    return Continuation(program, stored, rows.df, None, evaluated=changed, rows=rows, keeping=keeping)
+    run = report(changed)
+    only_new = run is not None and keeping.has_only_new(rows.count, run.tuples)
+    return Continuation(
+        program, stored, rows.df, None, evaluated=changed, rows=rows, keeping=keeping, has_only_new=only_new
+    )
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

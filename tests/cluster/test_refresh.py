@@ -18,7 +18,20 @@ pytestmark = [
     pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
 ]
 MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_2055"
-FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "sums", "kept", "bad", "conflicts", "texts", "written")
+FACTS = (
+    "pipeline",
+    "equal",
+    "deletes",
+    "reports",
+    "reasons",
+    "costs",
+    "sums",
+    "kept",
+    "bad",
+    "conflicts",
+    "texts",
+    "written",
+)
 
 
 @pytest.fixture
