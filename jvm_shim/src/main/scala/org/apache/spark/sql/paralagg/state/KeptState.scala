@@ -19,7 +19,7 @@ final class KeptState(val loop: LoopState, val shape: Shape, override val estima
       case c if now.nulls(c) && !old.nulls(c) => s"column $c of route $r has a null"
       case c if old.narrow(c) && !now.narrow(c) => s"column $c of route $r has a value of more than 32 bits"
     }
-  }.nextOption()
+  }.find(_ => true)
 }
 
 object KeptState {
