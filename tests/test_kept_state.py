@@ -6,73 +6,17 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rows import frame
-from test_maintain import CASES, EDGES, STARTS, full, values
+from kept_table import Table, edge
+from test_maintain import CASES
 
-import pyspark_paralagg as ra
-from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
-from pyspark_paralagg.maintenance.continuation import continue_fixpoint, grow_fixpoint
-from pyspark_paralagg.maintenance.program import Program, Recursion, references
+from pyspark_paralagg.backends.kept import StateLostError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pyspark_paralagg.maintenance.continuation import Continuation
-
-    Rows = list[tuple[Any, ...]]
+    from pyspark.sql import SparkSession
 
 KEPT = ("shortest paths", "parents", "values that hide their origin", "components", "doubles", "distances of subsets")
 SHARED, PARTITIONED = "100000", "0"
 """Values of ``spark.paralagg.broadcast.maxBytes``: the edges are in all tasks, or each task has its own."""
-
-
-class Table:
-    """A maintained result and its sources, as rows in Python."""
-
-    def __init__(self, spark: SparkSession, case: str, edges: Rows, **options: Any) -> None:  # noqa: ANN401
-        self.spark, self.case, self.edges = spark, case, edges
-        self.starts = frame(spark, STARTS, [(0, 0), (1, 5)])
-        p = CASES[case]
-        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": self.starts.schema}
-        recursion = Recursion("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
-        self.program = Program(spark, recursion, references(spark, schemas))
-        self.keys = len(self.program.relation.keys)
-        self.rows = full(case, self.tables).collect()
-        self.schema = full(case, self.tables).schema
-        self.state: KeptState | None = None
-
-    @property
-    def tables(self) -> dict[str, DataFrame]:
-        return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": self.starts}
-
-    def insert(self, new: Rows) -> str:
-        """Insert edges and continue, from the kept state if there is one; return the form of the run."""
-        self.edges = self.edges + new
-        stored = self.spark.createDataFrame(self.rows, self.schema)
-        inserted = {"edges": frame(self.spark, EDGES, new)}
-        keeping = Keeping(self.spark, self.state)
-        if self.state is None:
-            run = continue_fixpoint(self.program, stored, self.tables, inserted, {}, keeping=keeping)
-        else:
-            run = grow_fixpoint(self.program, stored, self.tables, inserted, keeping)
-        self._take(run)
-        done = None if run.fixpoint is None else ra.report(run.fixpoint)
-        self.state = keeping.hand_over(len(self.rows))
-        run.free()
-        assert done is None or done.tuples == len(self.rows)
-        return "" if done is None else done.form
-
-    def _take(self, run: Continuation) -> None:
-        changed = run.materialized().df.collect()
-        replaced = {tuple(row)[: self.keys] for row in changed}
-        before = values(self.rows)
-        keys = {tuple(row)[: self.keys] for row in self.rows}
-        assert not run.has_only_new or not replaced & keys
-        assert run.has_only_new == (self.state is not None and not replaced & keys)
-        assert not values(changed) & before, "rows that did not change"
-        self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced] + changed
-        assert len(changed) == len(replaced)
-        assert values(self.rows) == values(full(self.case, self.tables).collect())
 
 
 @pytest.fixture(params=[(1, "false"), (2, "true"), (7, "false")], ids=["1", "2, AQE", "7"])
@@ -100,10 +44,6 @@ def continued_thrice(spark: SparkSession, case: str, placement: str) -> None:
     assert "kept" not in table.insert([edge(rng, 14), (2, 2, 0)])
     for nodes in (14, 30, 2_000):  # keys outside of the loaded range, too
         assert "from the kept state" in table.insert([edge(rng, nodes) for _ in range(6)])
-
-
-def edge(rng: random.Random, nodes: int) -> tuple[int, int, int]:
-    return rng.randrange(nodes), rng.randrange(nodes), rng.randrange(6)
 
 
 def test_long_paths_that_new_edges_join(parallel: SparkSession) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kept_table import Table, edge
 from probes import blocks_on_executors, broadcast_id, iterations_now, left_after, sessions_in_executors
 from pyspark import InheritableThread
 from queries import endless_rounds, paths, scattered_distances, scattered_edges
@@ -147,6 +149,15 @@ def early_exchanges(spark: SparkSession) -> dict[str, Any]:
     return results
 
 
+def kept_state(spark: SparkSession) -> dict[str, Any]:
+    """Insert edges thrice; each executor goes on from its part of the state."""
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", "0")
+    rng = random.Random(16)  # noqa: S311 - reproducible
+    table = Table(spark, "shortest paths", [edge(rng, 60) for _ in range(90)])
+    forms = [table.insert([edge(rng, nodes) for _ in range(8)]) for nodes in (60, 60, 90, 200)]
+    return {"forms": forms, "rows": len(table.rows)}
+
+
 def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     """Cancel a loop that sends messages as blocks: the caller returns, and executors keep nothing."""
     sc = spark.sparkContext
@@ -184,5 +195,6 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
 if __name__ == "__main__":
     secured = sys.argv[1] == "secured"
     spark = session("local-cluster[2,1,1024]", SECURED if secured else {})
-    print_facts(spark, executors, fixtures, large_messages, large_messages_of_strings, early_exchanges, cancelled_run)
+    facts = (executors, fixtures, large_messages, large_messages_of_strings, early_exchanges, kept_state, cancelled_run)
+    print_facts(spark, *facts)
     spark.stop()

@@ -44,6 +44,14 @@ def test_early_exchanges_change_no_row(facts: dict[str, Any]) -> None:
     assert len({iterations for _, _, iterations in found.values()}) == 1
 
 
+def test_each_executor_goes_on_from_its_part_of_a_kept_state(facts: dict[str, Any]) -> None:
+    first, *others = facts["kept_state"]["forms"]
+    assert "kept" not in first
+    assert len(others) == 3
+    assert all("from the kept state, in 2 tasks" in form for form in others), others
+    assert facts["kept_state"]["rows"] == 42
+
+
 def test_cancellation_frees_both_executors_and_leaves_no_block(facts: dict[str, Any]) -> None:
     result = facts["cancelled_run"]
     assert CANCELLED in result["raised"][0]
