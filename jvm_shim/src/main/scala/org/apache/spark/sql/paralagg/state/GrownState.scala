@@ -49,8 +49,10 @@ final class GrownState(
   private def joined(r: Int): Array[Int] = {
     val part = parts(r)
     val reached = stratum.rules.filter(_.driver.relation == r).flatMap(_.probes).filter(p => touched.contains(p.index))
-    if (reached.forall(_.aligned)) reached.map(_.index).distinct.flatMap(touched).distinct.filter(part.isPresent)
-    else Array.range(0, part.keys.size).filter(part.isPresent)
+    val ids =
+      if (reached.forall(_.aligned)) reached.map(_.index).distinct.flatMap(i => touched(i).toSeq).distinct
+      else Array.range(0, part.keys.size)
+    ids.filter(part.isPresent(_))
   }
 
   private def grow(i: StaticIndexSpec, old: StaticIndex): StaticIndex = {
