@@ -41,32 +41,41 @@ class Table:
     def tables(self) -> dict[str, DataFrame]:
         return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": self.starts}
 
-    def insert(self, new: Rows) -> str:
-        """Insert edges and continue, from the kept state if there is one; return the form of the run."""
+    def change(self, new: Rows, gone: Rows) -> str:
+        """Change the edges and continue, from the kept state if there is one; return the form of the run."""
+        for row in gone:
+            self.edges.remove(row)
         self.edges = self.edges + new
         stored = self.spark.createDataFrame(self.rows, self.schema)
         inserted = {"edges": frame(self.spark, EDGES, new)}
-        keeping = Keeping(self.spark, self.state)
+        deleted = {"edges": frame(self.spark, EDGES, gone)} if gone else {}
         if self.state is None:
-            run = continue_fixpoint(self.program, stored, self.tables, inserted, {}, keeping=keeping)
+            keeping = Keeping(self.spark)
+            run = continue_fixpoint(self.program, stored, self.tables, inserted, deleted, keeping=keeping)
         else:
-            run = grow_fixpoint(self.program, stored, self.tables, inserted, keeping)
+            run = grow_fixpoint(self.program, stored, self.tables, inserted, deleted, self.state)
         self._take(run)
         done = None if run.fixpoint is None else ra.report(run.fixpoint)
-        self.state = keeping.hand_over(len(self.rows))
+        self.state = None if run.keeping is None else run.keeping.hand_over(len(self.rows))
         run.free()
         assert done is None or done.tuples == len(self.rows)
         return "" if done is None else done.form
 
+    def insert(self, new: Rows) -> str:
+        """Insert edges and continue; return the form of the run."""
+        return self.change(new, [])
+
     def _take(self, run: Continuation) -> None:
-        changed = run.materialized().df.collect()
-        replaced = {tuple(row)[: self.keys] for row in changed}
+        derived = run.materialized().df
+        changed, removed = run.upserts(derived).collect(), run.removed(derived).collect()
+        replaced, left = ({tuple(row)[: self.keys] for row in rows} for rows in (changed, removed))
         before = values(self.rows)
         keys = {tuple(row)[: self.keys] for row in self.rows}
-        assert not run.has_only_new or not replaced & keys
-        assert run.has_only_new == (self.state is not None and not replaced & keys)
+        if run.fallen is None:
+            assert run.has_only_new == (self.state is not None and not replaced & keys)
         assert not values(changed) & before, "rows that did not change"
-        self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced] + changed
+        assert left <= keys - replaced
+        self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced | left] + changed
         assert len(changed) == len(replaced)
         assert values(self.rows) == values(full(self.case, self.tables).collect())
 

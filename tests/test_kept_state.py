@@ -28,11 +28,12 @@ def parallel(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSessio
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_it_equals_a_full_run(parallel: SparkSession, case: str) -> None:
-    continued_thrice(parallel, case, PARTITIONED)
+def test_it_equals_a_full_run(spark: SparkSession, case: str) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", (1, 2, 7)[KEPT.index(case) % 3])
+    continued_thrice(spark, case, PARTITIONED)
 
 
-@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize("case", KEPT[::2])
 def test_it_equals_a_full_run_where_tasks_share_the_edges(spark: SparkSession, case: str) -> None:
     continued_thrice(spark, case, SHARED)
 
@@ -44,6 +45,40 @@ def continued_thrice(spark: SparkSession, case: str, placement: str) -> None:
     assert "kept" not in table.insert([edge(rng, 14), (2, 2, 0)])
     for nodes in (14, 30, 2_000):  # keys outside of the loaded range, too
         assert "from the kept state" in table.insert([edge(rng, nodes) for _ in range(6)])
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_deletes_equal_a_full_run(spark: SparkSession, case: str) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", (2, 7, 1)[KEPT.index(case) % 3])
+    spark.conf.set("spark.sql.adaptive.enabled", str(KEPT.index(case) % 2 == 0).lower())
+    changed_often(spark, case, PARTITIONED)
+
+
+@pytest.mark.parametrize("case", KEPT[::2])
+def test_deletes_equal_a_full_run_where_tasks_share_the_edges(spark: SparkSession, case: str) -> None:
+    changed_often(spark, case, SHARED)
+
+
+def changed_often(spark: SparkSession, case: str, placement: str) -> None:
+    """Delete and insert edges, some of which have duplicates; then delete nearly all."""
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", placement)
+    rng = random.Random(case)  # noqa: S311 - the same each time
+    edges = [edge(rng, 14) for _ in range(24)]
+    table = Table(spark, case, [*edges, *edges[:6], (2, 2, 0)])
+    table.insert([edge(rng, 14)])
+    for nodes, count in ((14, 5), (30, 1), (14, 8)):
+        gone = rng.sample(table.edges, count)
+        assert "from the kept state" in table.change([edge(rng, nodes) for _ in range(4)] + gone[:1], gone)
+    assert "from the kept state" in table.insert([edge(rng, 20)])
+    assert "from the kept state" in table.change([], table.edges[2:])
+
+
+def test_a_deleted_row_that_the_state_does_not_have(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(0, 3, 1), (3, 5, 1)])
+    table.insert([(5, 6, 1)])
+    table.edges.append((3, 9, 1))  # unknown to the state
+    with pytest.raises(StateLostError, match="it does not have all deleted rows"):
+        table.change([], [(3, 9, 1)])
 
 
 def test_long_paths_that_new_edges_join(parallel: SparkSession) -> None:

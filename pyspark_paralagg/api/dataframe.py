@@ -16,7 +16,7 @@ from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, conform, typed_relation
 from pyspark_paralagg.api.routes import with_traces
 from pyspark_paralagg.backends.choose import execute
-from pyspark_paralagg.backends.protocol import Job, Seed
+from pyspark_paralagg.backends.protocol import Job, Seed, Step
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
@@ -250,10 +250,14 @@ def _run(  # noqa: PLR0913, PLR0917 - a call, and what a question adds to it
     try:
         seeds = tuple(_seed(key, declaration, 2 * n) for n, (key, declaration) in enumerate(declared.items()))
 
-        def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-            result = step(state)
-            return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
+        def conformed(step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]) -> Step:
+            def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+                result = step(state)
+                return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
+            return apply
+
+        apply = conformed(step)
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
         functors = tuple(f for declaration in declared.values() for f in declaration.functors)
         max_rows = next((d.max_rows for d in declared.values() if d.max_rows is not None), None)
@@ -261,6 +265,8 @@ def _run(  # noqa: PLR0913, PLR0917 - a call, and what a question adds to it
         spark = seeds[0].base.sparkSession
         job = Job(name, spark, seeds, apply, together=outputs, question=question, functors=functors, max_rows=max_rows)
         job = replace(_with_options(job, options), keeping=keeping, analysis=analysis or [])
+        if keeping is not None and keeping.removed is not None:
+            job = replace(job, removed=conformed(keeping.removed))
         results = execute(job, _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

@@ -64,12 +64,17 @@ def analysed(job: Job, analyser: Analyser[A]) -> Analysed[A]:
         return known
     relations = [s.relation for s in job.seeds]
     customs = Customs(relations, analyser.reference)
-    steps = job.apply({s.relation.name: _state(analyser, s) for s in job.seeds})
+    steps = job.apply(references_of(job, analyser))
     analysis = analyser.analyse({**steps, **customs.frames()})
     step_json = customs.read(analysis.json())
     result = Analysed(analysis, step_json, [customs.filled(r) for r in relations])
     job.analysis[:] = [result]
     return result
+
+
+def references_of(job: Job, analyser: Analyser[A]) -> dict[str, DataFrame]:
+    """Return what the step receives in place of the relations."""
+    return {s.relation.name: _state(analyser, s) for s in job.seeds}
 
 
 def analyser_of(session: SparkSession) -> Analyser[Analysis]:

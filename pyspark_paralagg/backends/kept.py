@@ -13,15 +13,17 @@ from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_paralagg.backends.analysed import Analysis
     from pyspark_paralagg.compile.compile_step import CompiledStep
 
     Step = dict[str, Any]
 
 _LOST = "PARALAGG_KEPT_STATE"
+_OTHER_STEP = "the step is analysed in another way"
 
 
 class StateLostError(Exception):
@@ -54,11 +56,21 @@ class KeptState:
 
 
 class Keeping:
-    """The wish that a run keeps its state, and goes on from that of an earlier run, if one is given."""
+    """The wish that a run keeps its state, and goes on from that of an earlier run, if one is given.
 
-    def __init__(self, session: SparkSession, before: KeptState | None = None) -> None:
+    ``removed`` is the step over the rows that the sources have lost since, as the step itself is over those that they
+    got; the initial rows are then those of the state that are removed, to be derived again.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        before: KeptState | None = None,
+        removed: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]] | None = None,
+    ) -> None:
         self._session = session
         self._before = before
+        self.removed = removed
         self._name: int = bridge(session).keptName(session._jsparkSession)  # noqa: SLF001 - likewise
         self._left: KeptState | None = None
 
@@ -70,15 +82,32 @@ class Keeping:
         elif self._before.step == plain:
             compiled = self._before.compiled
         else:
-            message = "the step is analysed in another way"
-            raise StateLostError(message)
+            raise StateLostError(_OTHER_STEP)
         if len(compiled.plan.strata) == 1:
             self._left = KeptState(self._session.sparkContext.applicationId, self._name, plain, compiled)
         return compiled
 
-    def to_json(self) -> dict[str, int | None]:
-        """Return the field ``kept`` of the Plan's JSON."""
-        return {"take": None if self._before is None else self._before.name, "put": self._name}
+    def sources_of_removed(self, step: Step, analysis: Analysis) -> list[DataFrame]:
+        """Return the sources of the step ``removed``, which ``analysis`` has; they are as those of ``step``."""
+        if _without_sizes(analysis.json()) != _without_sizes(step):
+            raise StateLostError(_OTHER_STEP)
+        return [analysis.source(source["id"]) for source in step["sources"]]
+
+    def kept(self, plan: dict[str, Any], first_removed: int | None) -> dict[str, Any]:
+        """Return the Plan's JSON with names of states; removed rows are in sources from ``first_removed`` on."""
+        take = None if self._before is None else self._before.name
+        plan = {**plan, "kept": {"take": take, "put": self._name}, "narrower": []}
+        if first_removed is None or self._before is None:
+            return plan
+        [stratum], sources = plan["strata"], {i.id: i.source for i in self._before.compiled.plan.inputs}
+        next_input = max(sources) + 1
+        indexes = [{**index, "removed": next_input + n} for n, index in enumerate(stratum["static_indexes"])]
+        by_id = {entry["id"]: entry for entry in plan["inputs"]}
+        removed = [
+            {**by_id[i["input"]], "id": i["removed"], "source": first_removed + sources[i["input"]]} for i in indexes
+        ]
+        strata = [{**stratum, "static_indexes": indexes}]
+        return {**plan, "inputs": [*plan["inputs"], *removed], "strata": strata}
 
     def hand_over(self, rows: int) -> KeptState | None:
         """Return the state of ``rows`` rows that the run has left; None if there is none. ``free`` then leaves it."""

@@ -63,6 +63,7 @@ class Job:
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
     ``question`` adds a relation with its answer to the results. ``functors`` are called on rows of the recursion.
     ``max_rows`` ends a set, the only relation. ``keeping``: the Spark engine keeps the state of a settled relation.
+    ``removed`` is the step over rows that a kept state loses.
     ``analysis`` gets the analysed step, which a question reads again.
     """
 
@@ -81,6 +82,7 @@ class Job:
     functors: tuple[str, ...] = ()
     max_rows: int | None = None
     keeping: Keeping | None = None
+    removed: Step | None = None
     analysis: list[Any] = field(default_factory=list)
 
     @property

@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark_paralagg.backends.analysed import Analysis, analysed
+from pyspark_paralagg.backends.analysed import Analysis, analysed, references_of
 from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.guards import guards
 from pyspark_paralagg.errors import EnvironmentProblem
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.analysed import Analyser
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.backends.protocol import Job
     from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
@@ -99,21 +100,30 @@ class Builder:
         if not is_connect(self.session):
             cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        found = analysed(self.job, shim_of(self.session))
+        shim = shim_of(self.session)
+        found = analysed(self.job, shim)
         step_sources = len(found.json["sources"])
         starts = self.job.starts
         checks = guards(self.job.assume, found.json)  # before the proof, which knows no wrong names
-        keeping = self.job.keeping if self.offload is None else None
 
         def compile_step() -> CompiledStep:
             return compiled_job(self.job, found.json, found.relations, packs=True)
 
+        keeping = self._keeping
         compiled = compile_step() if keeping is None else keeping.compiled(found.json, compile_step)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))
         compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
-        return self._fixpoints(compiled, found.analysis, step_sources, [*starts, *guarded])
+        removed = []
+        if keeping is not None and self.job.removed is not None:
+            steps = self.job.removed(references_of(self.job, shim))
+            removed = keeping.sources_of_removed(found.json, shim.analyse(steps))
+        return self._fixpoints(compiled, found.analysis, step_sources, [*starts, *guarded], removed)
+
+    @property
+    def _keeping(self) -> Keeping | None:
+        return self.job.keeping if self.offload is None else None
 
     def _fixpoints(
         self,
@@ -121,13 +131,17 @@ class Builder:
         analysis: EngineAnalysis,
         step_sources: int,
         extra: list[DataFrame],
+        removed: list[DataFrame],
     ) -> dict[str, DataFrame]:
-        """Return one node a relation; a stratum reads the results of lower strata as further sources."""
+        """Return one node a relation; a stratum reads the results of lower strata as further sources.
+
+        ``removed`` are the sources of the only stratum with the rows that its kept state loses.
+        """
         results: dict[str, DataFrame] = {}
         for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra))):
             data = compiled.to_json(plan)
             narrower = data["narrower"]
-            sources = [*extra, *results.values()]
+            sources = [*extra, *results.values(), *removed]
             together = [name for name in names if name in self.job.together]
             if len(together) == 1 or self.offload is not None:
                 together = []
@@ -136,8 +150,8 @@ class Builder:
                     data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
-                if self.job.keeping is not None and self.offload is None and len(compiled.plan.strata) == 1:
-                    data |= {"kept": self.job.keeping.to_json(), "narrower": []}
+                if self._keeping is not None and len(compiled.plan.strata) == 1:
+                    data = self._keeping.kept(data, step_sources + len(extra) if removed else None)
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
 

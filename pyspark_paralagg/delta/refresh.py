@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.backends.kept import Keeping, StateLostError
+from pyspark_paralagg.backends.kept import StateLostError
 from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
@@ -130,11 +130,11 @@ class Refresh:
     ) -> RefreshReport:
         frames = self._frames()
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
-        inserted, deleted = _net(decision.changes, repeats=program.adds_only)
+        inserted, deleted = _net(decision.changes)
         engine = continuing_backend(self._spark, backend)
         can_keep, continued = engine == "spark", None
         if can_keep:
-            continued = self._grown(program, stored, frames, inserted, has_deletes=bool(deleted))
+            continued = self._grown(program, stored, frames, inserted, deleted)
         if continued is None:
             keeping = keeping_of(self._spark, program) if can_keep else None
             continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine, keeping=keeping)
@@ -144,17 +144,18 @@ class Refresh:
             continued.free()
 
     def _grown(
-        self, program: Program, stored: DataFrame, frames: Frames, inserted: Frames, *, has_deletes: bool
+        self, program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames
     ) -> Continuation | None:
         """Continue from the state that the last refresh has left; None if it left none, or it cannot be used."""
         last = None if self._last is None else self._last.record.id
         try:
-            state = state_of(self._spark, program, last, has_deletes=has_deletes)
-            grown = grow_fixpoint(program, stored, frames, inserted, Keeping(self._spark, state))
+            state = state_of(self._spark, program, last)
+            grown = grow_fixpoint(program, stored, frames, inserted, deleted, state)
         except StateLostError as why:
             self._loaded = f"all rows: {why}"
             return None
-        self._loaded = "only new rows: the last refresh has kept its state"
+        also = "; all rows only to find those that fall" if deleted else ""
+        self._loaded = f"only changed rows: the last refresh has kept its state{also}"
         return grown
 
     def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
@@ -291,8 +292,11 @@ def with_flag(continued: Continuation, changed: DataFrame) -> DataFrame:
     return upserts.unionAll(continued.removed(changed).withColumn(REMOVED, F.lit(col=True)))
 
 
-def _net(changes: Changes, *, repeats: bool) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
-    """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out."""
+def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+    """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out.
+
+    Duplicates count, for sums and for kept states.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
     inserted, deleted = {}, {}
@@ -303,5 +307,5 @@ def _net(changes: Changes, *, repeats: bool) -> tuple[dict[str, DataFrame], dict
             continue
         kind = F.col(CHANGE_COLUMNS[0])
         sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=repeats)
+        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=True)
     return inserted, deleted

@@ -24,15 +24,13 @@ _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
 
 
-def state_of(spark: SparkSession, program: Program, refresh: str | None, *, has_deletes: bool) -> KeptState:
+def state_of(spark: SparkSession, program: Program, refresh: str | None) -> KeptState:
     """Return the state that the ``refresh`` with this id has left, for one use.
 
     Raises ``StateLostError`` if there is none, or if the next refresh cannot go on from it.
     """
     state = None if refresh is None else _states.pop(refresh, None)
     why = _obstacle(spark, program)
-    if why is None and has_deletes:
-        why = "rows were deleted or updated"
     if why is None and (state is None or not state.is_there(spark)):
         why = "executors have no state of the last refresh"
     if why is None and state is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.backends.kept import StateLostError, is_lost
+from pyspark_paralagg.backends.kept import Keeping, StateLostError, is_lost
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from pyspark_paralagg.backends.kept import Keeping
+    from pyspark_paralagg.backends.kept import KeptState
     from pyspark_paralagg.maintenance.program import Frames, Program
     from pyspark_paralagg.maintenance.rows import MaterializedRows
 
@@ -138,33 +138,46 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
         raise
 
 
-def grow_fixpoint(
-    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, keeping: Keeping
+def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
+    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames, state: KeptState
 ) -> Continuation:
-    """Continue the fixpoint ``stored`` from the state that its run has kept, with the rows ``inserted``; runs it.
+    """Continue the fixpoint ``stored`` from the state that its run has kept; runs it.
 
-    Raises ``StateLostError`` if that cannot be; then nothing of it is left.
+    The state loses the rows ``deleted`` and the rows that fall. Of deleted rows, ``deleted`` has each copy. Raises
+    ``StateLostError`` if the state cannot be used, and ``NotMaintainableError`` as ``continue_fixpoint`` does; then
+    nothing of it is left.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
-    none = stored.limit(0)
-    # With the names that `assume` may use; without rows of sources that did not change.
-    new = {name: (inserted[name] if name in inserted else rows.limit(0)).alias(name) for name, rows in frames.items()}
-    candidates = program.candidates(inserted, frames, stored, of_base=True)
+    none, fallen = stored.limit(0), None
+    changes = _filled(frames, inserted)
+    removed = program.step_over(_filled(frames, deleted)) if deleted else None
+    keeping = Keeping(stored.sparkSession, state, removed)
     try:
-        changed = program.changes(none if candidates is None else candidates, new, none, keeping=keeping)
+        fallen = _fallen(program, stored, frames, deleted, None, "spark") if deleted else None
+        base, gone = program.candidates(inserted, frames, stored, of_base=True), none
+        if fallen is not None and fallen.count:
+            base, gone = program.base_rows(frames), fallen.df
+        changed = program.changes(none if base is None else base, changes, gone, keeping=keeping)
         rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()
+        if fallen is not None:
+            fallen.free()
         if isinstance(problem, PySparkException | Py4JJavaError) and is_lost(problem):
             raise StateLostError(message_of(problem)) from problem
         raise
     run = report(changed)
-    only_new = run is not None and keeping.has_only_new(rows.count, run.tuples)
+    only_new = not deleted and run is not None and keeping.has_only_new(rows.count, run.tuples)
     return Continuation(
-        program, stored, rows.df, None, evaluated=changed, rows=rows, keeping=keeping, has_only_new=only_new
+        program, stored, rows.df, fallen, evaluated=changed, rows=rows, keeping=keeping, has_only_new=only_new
     )
+
+
+def _filled(frames: Frames, rows: Frames) -> dict[str, DataFrame]:
+    """Return ``rows`` of all sources, none of those that have no change, with the names that ``assume`` may use."""
+    return {name: (rows[name] if name in rows else whole.limit(0)).alias(name) for name, whole in frames.items()}
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

@@ -238,9 +238,8 @@ class Program:
 
     def all_candidates(self, frames: Frames, stored: DataFrame) -> DataFrame:
         """Return the rows that base and step derive from all rows of the sources and from ``stored``."""
-        base = self._base.fill(lambda read: frames[read.source or ""])
         step = self._step.fill(lambda read: stored if read.source is None else frames[read.source])
-        return conform(base, self.relation).unionAll(conform(step, self.relation))
+        return self.base_rows(frames).unionAll(conform(step, self.relation))
 
     def changes(
         self,
@@ -252,25 +251,34 @@ class Program:
     ) -> DataFrame:
         """Continue the fixpoint ``stored`` with ``candidates``; return the rows that change; lazy.
 
-        If it goes on from a kept state, that has the rows ``stored`` and the sources before: ``stored`` has no rows
-        then, and ``frames`` the new ones. Raises ``UnsupportedError`` if ``backend`` does not support it.
+        If it goes on from a kept state, that has the stored rows and the sources before: ``stored`` are then the rows
+        that it loses, and ``frames`` the new ones. Raises ``UnsupportedError`` if ``backend`` does not support it.
         """
         keys, aggs = self.recursion.keys, self.recursion.aggs
         settled = Declaration(candidates, keys, aggs, stored, settled=True, keeping=keeping)
         return self._run(settled, frames, {"backend": backend})
+
+    def base_rows(self, frames: Frames) -> DataFrame:
+        """Return all rows of the base."""
+        return conform(self._base.fill(lambda read: frames[read.source or ""]), self.relation)
 
     def over(self, base: DataFrame, frames: Frames, backend: str | None) -> DataFrame:
         """Return the fixpoint over other rows of the base; lazy."""
         return self._run(Declaration(base, self.recursion.keys, self.recursion.aggs), frames, {"backend": backend})
 
     def _run(self, declaration: Declaration, frames: Frames, options: Mapping[str, Any]) -> DataFrame:
+        name, step = self.recursion.name, self.step_over(frames)
+        options = {**self.recursion.options, **options}
+        return recursive({name: declaration}, lambda **state: step(state), name=name, **options)[name]
+
+    def step_over(self, frames: Frames) -> Callable[[Mapping[str, DataFrame]], dict[str, DataFrame]]:
+        """Return the step over these rows of the sources, as a function of the relation."""
         name = self.recursion.name
 
-        def step(**state: DataFrame) -> dict[str, DataFrame]:
-            rows = self._step.fill(lambda read: state[name] if read.source is None else frames[read.source])
-            return {name: rows}
+        def step(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+            return {name: self._step.fill(lambda read: state[name] if read.source is None else frames[read.source])}
 
-        return recursive({name: declaration}, step, name=name, **{**self.recursion.options, **options})[name]
+        return step
 
     def _template(self, df: DataFrame) -> Template:
         facts = json.loads(bridge(self._spark).reads(df._jdf, self.recursion.name))  # noqa: SLF001 - likewise

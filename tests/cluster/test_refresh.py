@@ -68,9 +68,10 @@ def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:
 
 
 def test_inserts_read_only_new_rows_if_the_last_refresh_has_kept_its_state(fact: Callable[[str], Any]) -> None:
-    new = "only new rows: the last refresh has kept its state"
+    new = "only changed rows: the last refresh has kept its state"
     none = "all rows: executors have no state of the last refresh"
-    off, deleted = "all rows: spark.paralagg.delta.keepState is false", "all rows: rows were deleted or updated"
+    off = "all rows: spark.paralagg.delta.keepState is false"
+    deleted = f"{new}; all rows only to find those that fall"
     result = fact("kept")
     assert result["loaded"] == [
         ["", ""],  # full

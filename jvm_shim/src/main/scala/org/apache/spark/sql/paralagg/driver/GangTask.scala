@@ -194,9 +194,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
     if (gang.allreduce(Array(if (found.isEmpty) 1.0 else 0.0))(0) > 0)
       throw KeptStates.lost("an executor has evicted its part")
     val state = found.get
-    state.unfit(contents).foreach(why => throw KeptStates.lost(why))
+    state.unfit(contents, routes).foreach(why => throw KeptStates.lost(why))
     val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
-    val loop = grown.build()
+    val (loop, missing) = grown.build()
+    if (gang.allreduce(Array(missing.toDouble))(0) > 0) throw KeptStates.lost("it does not have all deleted rows")
     ends("indexes")
     endLoading()
     ends("waiting")
@@ -360,7 +361,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Returns the contents of each route's columns over all tasks; the width only of columns that a loop reads. */
   private def contentsOf(blocks: Array[Array[Block]]): Array[RouteContents] = {
-    val read = stratum.staticIndexes.map(i => routes.static(i.id) -> i.read.map(_ + i.keys.length)).toMap
+    val read = stratum.staticIndexes.flatMap { i =>
+      (routes.static(i.id) +: routes.removed.get(i.id).toSeq).map(_ -> i.read.map(_ + i.keys.length))
+    }.toMap
     def flag(route: Route)(holds: Int => Boolean) = route.columns.indices.map(c => if (holds(c)) 1.0 else 0.0)
     val flags = routes.all.flatMap { r =>
       val reads = read.getOrElse(r.id, Array.emptyIntArray)

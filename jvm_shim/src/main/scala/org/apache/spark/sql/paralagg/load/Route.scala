@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.load
 
-import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
 import org.apache.spark.sql.types.{DataType, StringType}
 
 /**
@@ -23,8 +23,10 @@ case class Route(
   def bytes: Int = types.map(Words.of(_).bytes).sum
 }
 
-/** All routes of a stratum; ids by relation (`base`, `initial`: -1 if none) and by static index. */
-case class Routes(all: Array[Route], base: Array[Int], initial: Array[Int], static: Map[Int, Int]) {
+/** All routes of a stratum; ids by relation (`base`, `initial`: -1 if none) and by static index (`removed`: if any). */
+case class Routes(
+    all: Array[Route], base: Array[Int], initial: Array[Int], static: Map[Int, Int],
+    removed: Map[Int, Int] = Map.empty) {
   def ofInput(input: Int): Array[Route] = all.filter(_.input == input)
 }
 
@@ -44,9 +46,10 @@ object Routes {
     }
     val base = stratum.relations.indices.map(r => relationRoute(stratum.relations(r).base, r)).toArray
     val initial = stratum.relations.indices.map(r => stratum.relations(r).initial.fold(-1)(relationRoute(_, r))).toArray
-    val static = stratum.staticIndexes.map { i =>
-      i.id -> route(i.input, i.keys ++ i.payload, i.partitionBy, i.everywhere, i.keys)
-    }.toMap
-    Routes(all.result(), base, initial, static)
+    def staticRoute(i: StaticIndexSpec, input: Int): (Int, Int) =
+      i.id -> route(input, i.keys ++ i.payload, i.partitionBy, i.everywhere, i.keys)
+    val static = stratum.staticIndexes.map(i => staticRoute(i, i.input)).toMap
+    val removed = stratum.staticIndexes.flatMap(i => i.removed.map(staticRoute(i, _))).toMap // last: `KeptState.unfit`
+    Routes(all.result(), base, initial, static, removed)
   }
 }

@@ -65,7 +65,8 @@ final class RelationSpec(json: JValue, index: Int, @transient reader: PlanReader
 
 /**
  * An input grouped by `keys`. `read` are the positions of the payload that the loop reads, `alignedTo` is the relation
- * whose ids are the groups, `sortedBy` the rule whose targets order the rows of a group.
+ * whose ids are the groups, `sortedBy` the rule whose targets order the rows of a group. `removed` is the input of the
+ * rows that a kept state loses.
  */
 final class StaticIndexSpec(json: JValue, @transient reader: PlanReader) extends Serializable {
   val id: Int = int(json \ "id")
@@ -77,6 +78,7 @@ final class StaticIndexSpec(json: JValue, @transient reader: PlanReader) extends
   val read: Array[Int] = ints(json \ "read")
   val alignedTo: Option[Int] = option(json \ "aligned_to")(reader.relation)
   val sortedBy: Option[Int] = option(json \ "sorted_by")(int)
+  val removed: Option[Int] = option(json \ "removed")(int)
 
   /** Tests whether the index is the same in all tasks, so that an executor has it once. */
   def isShared: Boolean = everywhere && alignedTo.isEmpty
@@ -196,7 +198,8 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
     list(json \ "relations").zipWithIndex.map { case (r, at) => new RelationSpec(r, at, reader) }.toArray
   val staticIndexes: Array[StaticIndexSpec] = array(json \ "static_indexes")(new StaticIndexSpec(_, reader))
   val inputs: Array[InputSpec] = {
-    val used = relations.flatMap(r => r.base +: r.initial.toSeq).toSet ++ staticIndexes.map(_.input)
+    val used = relations.flatMap(r => r.base +: r.initial.toSeq).toSet ++
+      staticIndexes.flatMap(i => i.input +: i.removed.toSeq)
     array(plan \ "inputs")(new InputSpec(_, reader)).filter(i => used(i.id))
   }
   val relationIndexes: Array[RelationIndexSpec] = array(json \ "relation_indexes")(new RelationIndexSpec(_, reader))

@@ -77,17 +77,21 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
   def clearDirty(): Unit = {
     var i = 0
     while (i < dirtySize) {
-      val id = dirty(i)
-      flags(id) = 0
-      var j = 0
-      while (j < columns.length) {
-        columns(j)(id) = identity(j)
-        if (valid(j) != null) valid(j)(id) = 0
-        j += 1
-      }
+      clear(dirty(i))
       i += 1
     }
     dirtySize = 0
+  }
+
+  /** Resets an id that is not dirty to the identity. */
+  def clear(id: Int): Unit = {
+    flags(id) = 0
+    var j = 0
+    while (j < columns.length) {
+      columns(j)(id) = identity(j)
+      if (valid(j) != null) valid(j)(id) = 0
+      j += 1
+    }
   }
 
   /** Clears, then sets flags of the first `n` of `ids`. */

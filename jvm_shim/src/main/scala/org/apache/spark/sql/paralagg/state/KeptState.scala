@@ -12,14 +12,18 @@ import org.apache.spark.util.KnownSizeEstimation
 final class KeptState(val loop: LoopState, val shape: Shape, override val estimatedSize: Long)
     extends KnownSizeEstimation {
 
-  /** Returns the column of a route that new rows of these contents may not have; None if they fit. */
-  def unfit(more: Array[RouteContents]): Option[String] = more.indices.iterator.flatMap { r =>
-    val (old, now) = (shape.contents(r), more(r))
-    old.nulls.indices.iterator.collect {
-      case c if now.nulls(c) && !old.nulls(c) => s"column $c of route $r has a null"
-      case c if old.narrow(c) && !now.narrow(c) => s"column $c of route $r has a value of more than 32 bits"
-    }
-  }.find(_ => true)
+  /** Returns the column of a route that rows of these contents, new or removed, may not have; None if they fit. */
+  def unfit(more: Array[RouteContents], routes: Routes): Option[String] = {
+    val added = shape.contents.indices.map(r => r -> r)
+    val removed = routes.removed.toSeq.map { case (index, r) => routes.static(index) -> r }
+    (added ++ removed).iterator.flatMap { case (loaded, r) =>
+      val (old, now) = (shape.contents(loaded), more(r))
+      old.nulls.indices.iterator.collect {
+        case c if now.nulls(c) && !old.nulls(c) => s"column $c of route $r has a null"
+        case c if old.narrow(c) && !now.narrow(c) => s"column $c of route $r has a value of more than 32 bits"
+      }
+    }.find(_ => true)
+  }
 }
 
 object KeptState {

@@ -189,6 +189,18 @@ final class RelationPart(
     }
   }
 
+  /** Removes a row; its id stays. */
+  def remove(id: Int): Unit = if (isPresent(id)) {
+    state.clear(id)
+    rows -= 1
+  }
+
+  /** Forgets which values were sent to other tasks, since these may have removed them. */
+  def forgetSent(): Unit = {
+    ghost = accumulator()
+    growGhosts()
+  }
+
   def settle(id: Int): Unit = state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
 
   /** Tests whether row `id` belongs to the result: it is present, and not as it was before the run. */

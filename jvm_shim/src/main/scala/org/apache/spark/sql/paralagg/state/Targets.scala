@@ -34,9 +34,11 @@ private[paralagg] final class Targets(
     })
 
   /** Writes the target of each row of the index' blocks to `out`: the id of a key of this task, or a ghost's complement. */
-  def resolve(rule: RuleSpec, out: Column): Column = {
+  def resolve(rule: RuleSpec, out: Column): Column =
+    resolve(rule, blocks(routes.static(rule.resolvingProbe.index)), out)
+
+  def resolve(rule: RuleSpec, rows: Array[Block], out: Column): Column = {
     val p = parts(rule.head)
-    val rows = blocks(routes.static(rule.resolvingProbe.index))
     val columns = rule.target.payload.indices.map(stratum.targetColumn(rule, _)).toArray
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, gang.tasks, strings)
     val key = new Array[Long](p.shape.keyWords)
