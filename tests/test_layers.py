@@ -19,7 +19,7 @@ SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
         "api": 2_710,
-        "backends": 1_660,
+        "backends": 1_705,
         "codes": 1_585,
         "command": 3_900,
         "compile": 8_825,
@@ -28,7 +28,7 @@ LINES = {
         "delta": 1_685,
         "graph": 1_225,
         "lowering": 450,
-        "maintenance": 1_230,
+        "maintenance": 1_240,
         "plan": 760,
         "program": 3_505,
         "report": 1_480,
@@ -48,7 +48,7 @@ LINES = {
     },
     SHIM: {
         "codegen": 980,
-        "driver": 2_020,
+        "driver": 2_025,
         "gang": 610,
         "load": 1_670,
         "loop": 2_520,
@@ -56,7 +56,7 @@ LINES = {
         "plan": 1_565,
         "rules": 315,
         "sql": 1_295,
-        "state": 2_225,
+        "state": 2_375,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""

@@ -42,7 +42,7 @@ class RefreshReport:
     refresh that was given up), ``fixpoint`` (the rows that fall, joining the new rows with the stored result, and the
     iterations from there) and ``write``. A full refresh on the Spark engine computes while it writes, so its fixpoint
     is in ``write``. ``run`` is the report of the fixpoint, None if none ran. ``loaded`` says whether an incremental
-    refresh on the Spark engine has read all rows of the sources or only new ones, and why; it is empty for others.
+    refresh on the Spark engine has read all rows of the sources or only changed ones, and why; it is empty for others.
     """
 
     target: str

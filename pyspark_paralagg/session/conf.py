@@ -267,7 +267,7 @@ KEEP_STATE = Key(
     True,  # noqa: FBT003 - a default
     _truth,
     "Whether a refresh of a recursive table leaves its loaded indexes in the executors, so that the next one reads "
-    "only the new rows. They are storage memory, which Spark evicts if it needs it for something else.",
+    "only the changed rows. They are storage memory, which Spark evicts if it needs it for something else.",
 )
 
 PYTHON = Key(

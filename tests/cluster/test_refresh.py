@@ -67,7 +67,7 @@ def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:
     }
 
 
-def test_inserts_read_only_new_rows_if_the_last_refresh_has_kept_its_state(fact: Callable[[str], Any]) -> None:
+def test_a_refresh_reads_only_changed_rows_if_the_last_one_has_kept_its_state(fact: Callable[[str], Any]) -> None:
     new = "only changed rows: the last refresh has kept its state"
     none = "all rows: executors have no state of the last refresh"
     off = "all rows: spark.paralagg.delta.keepState is false"
@@ -76,16 +76,12 @@ def test_inserts_read_only_new_rows_if_the_last_refresh_has_kept_its_state(fact:
     assert result["loaded"] == [
         ["", ""],  # full
         [none, none],
-        [new, new],
-        [new, new],  # after OPTIMIZE, and with rows of both sources
+        [new, new],  # after OPTIMIZE, with rows of both sources, by new objects of the same tables
         [deleted, deleted],
-        [new, new],
         ["", new],  # another writer has changed one table
-        [none, new],
-        [new, new],  # by new objects of the same tables
-        [off, off],
-        [none, none],
+        [none, deleted],
         [none, new],  # after a commit of one table has failed
+        [off, off],
     ]
     assert set(result["same"]) == {True}
 
