@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.backends.analysed import Analysis
     from pyspark_paralagg.compile.compile_step import CompiledStep
 
     Step = dict[str, Any]
@@ -87,12 +86,6 @@ class Keeping:
             self._left = KeptState(self._session.sparkContext.applicationId, self._name, plain, compiled)
         return compiled
 
-    def sources_of_removed(self, step: Step, analysis: Analysis) -> list[DataFrame]:
-        """Return the sources of the step ``removed``, which ``analysis`` has; they are as those of ``step``."""
-        if _without_sizes(analysis.json()) != _without_sizes(step):
-            raise StateLostError(_OTHER_STEP)
-        return [analysis.source(source["id"]) for source in step["sources"]]
-
     def kept(self, plan: dict[str, Any], first_removed: int | None) -> dict[str, Any]:
         """Return the Plan's JSON with names of states; removed rows are in sources from ``first_removed`` on."""
         take = None if self._before is None else self._before.name
@@ -128,6 +121,12 @@ class Keeping:
 def is_lost(problem: BaseException) -> bool:
     """Return whether Spark's error says that a kept state cannot be used."""
     return condition_of(problem) == _LOST
+
+
+def check_same(step: Step, other: Step) -> None:
+    """Raise ``StateLostError`` if the two steps differ in more than the sizes of their sources."""
+    if _without_sizes(step) != _without_sizes(other):
+        raise StateLostError(_OTHER_STEP)
 
 
 def _without_sizes(step: Step) -> Step:

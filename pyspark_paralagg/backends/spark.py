@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark_paralagg.backends.analysed import Analysis, analysed, references_of
 from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.guards import guards
+from pyspark_paralagg.backends.kept import check_same
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.report.engine_report import SPARK
 from pyspark_paralagg.session.attach import Shim, bridge
@@ -117,8 +118,9 @@ class Builder:
         compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
         removed = []
         if keeping is not None and self.job.removed is not None:
-            steps = self.job.removed(references_of(self.job, shim))
-            removed = keeping.sources_of_removed(found.json, shim.analyse(steps))
+            analysis = shim.analyse(self.job.removed(references_of(self.job, shim)))
+            check_same(found.json, analysis.json())
+            removed = [analysis.source(source["id"]) for source in found.json["sources"]]
         return self._fixpoints(compiled, found.analysis, step_sources, [*starts, *guarded], removed)
 
     @property

@@ -56,8 +56,8 @@ RUN = (
     ErrorCode(
         "PARALAGG_KEPT_STATE",
         IN_SPARK,
-        cause="Executors no longer have the state that a refresh has kept for the next one, or changed rows do not fit it. "
-        "`refresh()` catches it and goes on from the stored rows.",
+        cause="Executors no longer have the state that a refresh has kept for the next one, or changed rows do not fit "
+        "it. `refresh()` catches it and goes on from the stored rows.",
         remedy="Nothing. If it happens at each refresh, give executors more memory.",
         tested_by="tests/test_kept_state.py",
     ),
