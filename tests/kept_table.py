@@ -1,4 +1,4 @@
-"""A result that is maintained after inserts, as rows in Python: each run is compared with a full one."""
+"""A result that is maintained after changes, as rows in Python: each run is compared with a full one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that goes on from the state that the last one has kept reads new rows alone, and has the rows of a full run."""
+"""A run that goes on from the last one's kept state reads changed rows alone, and has the rows of a full run."""
 
 from __future__ import annotations
 

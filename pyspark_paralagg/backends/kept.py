@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Step = dict[str, Any]
 
 _LOST = "PARALAGG_KEPT_STATE"
-_OTHER_STEP = "the step is analysed in another way"
 
 
 class StateLostError(Exception):
@@ -75,15 +74,13 @@ class Keeping:
 
     def compiled(self, step: Step, compile_step: Callable[[], CompiledStep]) -> CompiledStep:
         """Return the Plan of the run; raise ``StateLostError`` if the state before it is of another step."""
-        plain = _without_sizes(step)
         if self._before is None:
             compiled = compile_step()
-        elif self._before.step == plain:
-            compiled = self._before.compiled
         else:
-            raise StateLostError(_OTHER_STEP)
+            check_same(self._before.step, step)
+            compiled = self._before.compiled
         if len(compiled.plan.strata) == 1:
-            self._left = KeptState(self._session.sparkContext.applicationId, self._name, plain, compiled)
+            self._left = KeptState(self._session.sparkContext.applicationId, self._name, step, compiled)
         return compiled
 
     def kept(self, plan: dict[str, Any], first_removed: int | None) -> dict[str, Any]:
@@ -126,7 +123,8 @@ def is_lost(problem: BaseException) -> bool:
 def check_same(step: Step, other: Step) -> None:
     """Raise ``StateLostError`` if the two steps differ in more than the sizes of their sources."""
     if _without_sizes(step) != _without_sizes(other):
-        raise StateLostError(_OTHER_STEP)
+        message = "the step is analysed in another way"
+        raise StateLostError(message)
 
 
 def _without_sizes(step: Step) -> Step:

@@ -132,9 +132,8 @@ class Refresh:
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
         inserted, deleted = _net(decision.changes)
         engine = continuing_backend(self._spark, backend)
-        can_keep, continued = engine == "spark", None
-        if can_keep:
-            continued = self._grown(program, stored, frames, inserted, deleted)
+        can_keep = engine == "spark"
+        continued = self._grown(program, stored, frames, inserted, deleted) if can_keep else None
         if continued is None:
             keeping = keeping_of(self._spark, program) if can_keep else None
             continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine, keeping=keeping)

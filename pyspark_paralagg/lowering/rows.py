@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.lowering.functors import FunctorColumns
 from pyspark_paralagg.program.expr import Expr, columns
-from pyspark_paralagg.program.names import numbered
+from pyspark_paralagg.program.names import fresh_column
 from pyspark_paralagg.program.sql import quoted, to_sql
 
 if TYPE_CHECKING:
@@ -86,12 +86,11 @@ def _ready(conditions: list[Expr], bound: set[str]) -> tuple[list[Expr], list[Ex
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
-    """Return a name for each variable; Spark does not tell `x` from `X`. Aliases come first, as others read them."""
+    """Return a name for each variable. Aliases come first, as others read them."""
     variables = [(v, alias(a, p)) for a in rule.body for p, v in enumerate(a.variables) if v is not None]
     aliases: dict[str, str] = {}
     for v, requested in sorted(variables, key=lambda pair: pair[1] is None):
-        taken = {name.lower() for name in aliases.values()}
-        aliases[v] = next(name for name in numbered(requested or v) if name.lower() not in taken)
+        aliases[v] = fresh_column(requested or v, aliases.values())
     return aliases
 
 

@@ -151,15 +151,14 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
     none, fallen = stored.limit(0), None
-    changes = _filled(frames, inserted)
-    removed = program.step_over(_filled(frames, deleted)) if deleted else None
-    keeping = Keeping(stored.sparkSession, state, removed)
+    keeping = Keeping(stored.sparkSession, state, program.step_over(_filled(frames, deleted)) if deleted else None)
     try:
         fallen = _fallen(program, stored, frames, deleted, None, "spark") if deleted else None
-        base, gone = program.candidates(inserted, frames, stored, of_base=True), none
         if fallen is not None and fallen.count:
             base, gone = program.base_rows(frames), fallen.df
-        changed = program.changes(none if base is None else base, changes, gone, keeping=keeping)
+        else:
+            base, gone = program.candidates(inserted, frames, stored, base_only=True) or none, none
+        changed = program.changes(base, _filled(frames, inserted), gone, keeping=keeping)
         rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()

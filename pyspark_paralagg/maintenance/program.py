@@ -212,14 +212,16 @@ class Program:
         """Return whether the engine can go on with new rows of the sources alone: they reach its rules one by one."""
         return not self.adds_only and all(read.rowwise for read in self._step.reads if read.source is not None)
 
-    def candidates(self, new: Frames, frames: Frames, stored: DataFrame, *, of_base: bool = False) -> DataFrame | None:
+    def candidates(
+        self, new: Frames, frames: Frames, stored: DataFrame, *, base_only: bool = False
+    ) -> DataFrame | None:
         """Return the rows that one application of base and step derives from the ``new`` rows of sources.
 
-        It joins them with all rows of the other reads and with the ``stored`` result. ``of_base``: without the step.
+        It joins them with all rows of the other reads and with the ``stored`` result. ``base_only``: without the step.
         Return None if none of them reads a changed source.
         """
         parts: list[DataFrame] = []
-        for template in (self._base,) if of_base else (self._base, self._step):
+        for template in (self._base,) if base_only else (self._base, self._step):
             changed_reads = [
                 (read, new[read.source]) for read in template.reads if read.source is not None and read.source in new
             ]

@@ -9,7 +9,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Collection, Container, Iterator
 
 _MARK = "@"
 NUMBERED = "autoinc@numbered"
@@ -38,6 +38,11 @@ def fresh_name(stem: str, taken: Container[str]) -> str:
     'node_3'
     """
     return next(name for name in numbered(stem) if name not in taken)
+
+
+def fresh_column(stem: str, taken: Collection[str]) -> str:
+    """Return the first name of ``numbered`` that no name in ``taken`` is in any case: Spark does not tell x from X."""
+    return next(name for name in numbered(stem) if name.lower() not in map(str.lower, taken))
 
 
 def is_added(name: str) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import MinBy
-from pyspark_paralagg.program.names import numbered
+from pyspark_paralagg.program.names import fresh_column
 from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Hops, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_paralagg.program.trace import Trace
 
@@ -73,9 +73,9 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
     names = [c.name for c in (*relation.columns, *relation.supplied)] + [t.name for t in relation.traces]
     path = next((t.name for t in relation.traces if isinstance(t.kind, Path)), None)
     own = next((t.name for t in relation.traces if isinstance(t.kind, Hops)), None)
-    hops = own or _fresh(f"{path}_hops", names)
+    hops = own or fresh_column(f"{path}_hops", names)
     keys = relation.keys if path is not None else ()
-    parents = [Column(_fresh(f"{path}_from_{key.name}", names), key.type) for key in keys]
+    parents = [Column(fresh_column(f"{path}_from_{key.name}", names), key.type) for key in keys]
     names_of_step = step_columns(relation)
     types = step_types or [HOPS_TYPE] * len(names_of_step)
     shown = [Column(name, type_) for name, type_ in zip(names_of_step, types, strict=True)]
@@ -132,8 +132,3 @@ def _check_path(name: str, path: Path, relation: Relation, place: str) -> None:
 
 def _wrong(message: str, value: object, place: str, hint: str) -> UsageError:
     return UsageError("PARALAGG_PATH", message, value=value, place=place, hint=hint)
-
-
-def _fresh(stem: str, taken: Iterable[str]) -> str:
-    used = {t.lower() for t in taken}
-    return next(name for name in numbered(stem) if name.lower() not in used)

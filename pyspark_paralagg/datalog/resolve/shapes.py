@@ -7,12 +7,11 @@ relation of a Program has its keys first; ``Shape.order`` maps the Program's col
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.parse.syntax import NOWHERE, Apply, Atom, HeadAggregate, Negation, Variable
 from pyspark_paralagg.program.aggregators import AGGREGATORS
-from pyspark_paralagg.program.names import is_added, numbered
+from pyspark_paralagg.program.names import fresh_column, is_added
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
@@ -186,15 +185,15 @@ def _order(head: Atom, aggregate: HeadAggregate) -> int:
 
 
 def _columns(heads: list[Atom]) -> tuple[str, ...]:
-    """Return the column names that all heads agree on, else ``c0, c1, ...``; Spark does not tell `x` from `X`."""
+    """Return the column names that all heads agree on, if they are distinct in any case, else ``c0, c1, ...``."""
     named = {tuple(_name(a) for a in h.args) for h in heads}
     count = max((len(h.args) for h in heads), default=0)
     columns: list[str] = []
     for p in range(count):
         names = {n[p] for n in named if len(n) > p and n[p] is not None}
         name = next(iter(names)) if len(names) == 1 else None
-        taken = {c.lower() for c in columns}
-        columns.append(next(n for n in (name, *islice(numbered(f"c{p}"), p + 1)) if n and n.lower() not in taken))
+        is_free = name is not None and fresh_column(name, columns) == name
+        columns.append(name if name is not None and is_free else fresh_column(f"c{p}", columns))
     return tuple(columns)
 
 

@@ -177,8 +177,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
             .map(new Checkpoint(_, job.run, gang, loop.parts))
         new FixpointLoop(
           stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
-          initial,
-          checkpoints, hubs, rollOverRows)
+          initial, checkpoints, hubs, rollOverRows)
       }
       val spread = hubs.fold("")(h => s", edges of ${h.count} hub${if (h.count > 1) "s" else ""} spread")
       val result = evaluate(loop, fixpoint, resultOf(loop, strings), placement = spread)
@@ -186,7 +185,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Evaluates over the state of an earlier run, whose rows are settled, and new rows of the inputs. */
+  /** Evaluates over the state of an earlier run, whose rows are settled, and changed rows of the inputs. */
   private def continued(
       name: Int, strings: Dictionary, contents: Array[RouteContents], rows: Array[Array[Block]])
       : Iterator[(Int, Array[Byte])] = {
