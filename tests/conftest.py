@@ -1,4 +1,4 @@
-"""One Spark session for all tests: seven slots, the shim configured, no UI; knobs are put back after each test."""
+"""One Spark session for all tests: seven slots, the shim configured, no UI; its confs are put back after each test."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ from jvm_options import use_quick_jvms  # noqa: E402 - beside the tests
 
 # Python workers need this Python, with pyarrow; Spark would take the first `python3` on the path.
 os.environ["PYSPARK_PYTHON"] = sys.executable
-
-KNOBS = (
-    "spark.sql.shuffle.partitions",
-    "spark.sql.adaptive.enabled",
-    "spark.paralagg.backend",
-    "spark.paralagg.oneTask.maxRows",
-)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,11 +69,11 @@ def no_jvm_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
-    """Give the session with its knobs as they were, before and after."""
-    before = {knob: spark_session.conf.get(knob, None) for knob in KNOBS}
+    """Give the session; all its confs are those of before when the test is over."""
+    jvm, state = spark_session.sparkContext._jvm, spark_session._jsparkSession.sessionState()
+    settings = state.conf().settings()
+    before = jvm.java.util.HashMap(settings)
     yield spark_session
-    for knob, value in before.items():
-        if value is None:
-            spark_session.conf.unset(knob)
-        else:
-            spark_session.conf.set(knob, value)
+    if not settings.equals(before):
+        settings.clear()
+        settings.putAll(before)

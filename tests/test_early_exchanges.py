@@ -19,11 +19,8 @@ from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
-KNOBS = ("spark.paralagg.rollOverRows", "spark.paralagg.broadcast.maxBytes")
 LEFT, RIGHT = 4000, 200
 TEXTS = ALL | {
     "two of one": "p(x, y) :- q(x, y). q(x, y) :- edge(x, y, _). q(y, z) :- p(x, y), edge(x, z, _). "
@@ -32,13 +29,10 @@ TEXTS = ALL | {
 
 
 @pytest.fixture(autouse=True)
-def all_tasks(spark: SparkSession) -> Iterator[None]:
+def all_tasks(spark: SparkSession) -> None:
     """No relation is evaluated in one task, and no input is copied to all tasks: rows have to be exchanged."""
     spark.conf.set("spark.paralagg.oneTask.maxRows", 0)
     spark.conf.set("spark.paralagg.broadcast.maxBytes", 0)
-    yield
-    for key in KNOBS:
-        spark.conf.unset(key)
 
 
 def columns_of(text: str) -> dict[str, list[tuple[str, str]]]:

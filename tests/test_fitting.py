@@ -110,10 +110,7 @@ def test_names_are_compared_as_the_session_compares_them(spark: SparkSession, ed
 
 def test_names_that_case_tells_apart(spark: SparkSession, edges: DataFrame) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        with pytest.raises(ra.UsageError) as e:
-            spark.sql("SELECT 1L AS NODE, 0L AS dist").recursive_agg("node", {"dist": "min"}, step=shortest(edges))
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
+    with pytest.raises(ra.UsageError) as e:
+        spark.sql("SELECT 1L AS NODE, 0L AS dist").recursive_agg("node", {"dist": "min"}, step=shortest(edges))
     assert e.value.code == "PARALAGG_KEY_MISSING"
     assert "NODE" in str(e.value.hint)

@@ -115,10 +115,10 @@ def batches(calls: list[str], size: int) -> Iterator[list[str]]:
 
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "not ansi"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield request.param
-    spark.conf.unset("spark.sql.ansi.enabled")
+def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> str:
+    value: str = request.param
+    spark.conf.set("spark.sql.ansi.enabled", value)
+    return value
 
 
 def differences(spark: SparkSession, kind: str, value: str, calls: list[str]) -> Mapping[str, tuple[object, object]]:

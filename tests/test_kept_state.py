@@ -1,4 +1,7 @@
-"""A run that goes on from the last one's kept state reads changed rows alone, and has the rows of a full run."""
+"""A run that goes on from the last one's kept state reads changed rows alone, and has the rows of a full run.
+
+Where the state does not fit, the shim raises ``PARALAGG_KEPT_STATE``, which is a ``StateLostError`` here.
+"""
 
 from __future__ import annotations
 

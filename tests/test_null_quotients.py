@@ -8,18 +8,15 @@ import pytest
 from rows import assert_same_rows, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 BACKENDS = ["spark", "local", "mpi", "dataframe"]
 
 
 @pytest.fixture
-def without_ansi(spark: SparkSession) -> Iterator[SparkSession]:
+def without_ansi(spark: SparkSession) -> SparkSession:
     spark.conf.set("spark.sql.ansi.enabled", "false")
-    yield spark
-    spark.conf.unset("spark.sql.ansi.enabled")
+    return spark
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -30,13 +30,6 @@ LENGTH = 40
 MODULE = importlib.import_module("pyspark_paralagg.report.progress")  # the package has the function by that name
 
 
-@pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """One that draws nothing unless a test says so."""
-    yield spark
-    spark.conf.unset(conf.PROGRESS.name)
-
-
 def path(spark: SparkSession, length: int = LENGTH, **how: object) -> DataFrame:
     """Distances along a chain: one row is new in each iteration.
 
@@ -71,8 +64,8 @@ def threads_of_the_jvm(spark: SparkSession) -> list[str]:
 
 
 @pytest.mark.parametrize("backend", ["spark", "local"])
-def test_the_end_of_a_lazy_run_is_what_the_report_says(session: SparkSession, backend: str) -> None:
-    found = path(session, backend=backend)
+def test_the_end_of_a_lazy_run_is_what_the_report_says(spark: SparkSession, backend: str) -> None:
+    found = path(spark, backend=backend)
     *_, last = told = heard_of(found)
     report = ra.report(found)
     assert report is not None
@@ -84,10 +77,10 @@ def test_the_end_of_a_lazy_run_is_what_the_report_says(session: SparkSession, ba
     assert last.limit is None
 
 
-def test_the_dataframe_executor_tells_of_each_round(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dataframe_executor_tells_of_each_round(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[ra.RunProgress] = []
     monkeypatch.setattr("pyspark_paralagg.backends.dataframe.publish", told.append)
-    path(session, 3, backend="dataframe", max_iterations=9)
+    path(spark, 3, backend="dataframe", max_iterations=9)
     assert [(t.state, t.iteration, t.delta, t.total, t.changed) for t in told] == [
         ("running", 0, 0, 0, 0),
         ("running", 1, 1, 2, 1),
@@ -100,16 +93,16 @@ def test_the_dataframe_executor_tells_of_each_round(session: SparkSession, monke
 
 
 @pytest.mark.parametrize("backend", ["spark", "dataframe"])
-def test_a_run_that_fails_has_failed(session: SparkSession, backend: str) -> None:
+def test_a_run_that_fails_has_failed(spark: SparkSession, backend: str) -> None:
     told: list[ra.RunProgress] = []
     with ra.progress(told.append), pytest.raises((*RUN_ERRORS, ra.FixpointError)):
-        path(session, backend=backend, max_iterations=3).count()
+        path(spark, backend=backend, max_iterations=3).count()
     assert told[-1].state == "failed"
     assert told[-1].iteration in (2, 3)  # the news of the last iteration may be overtaken by that of the end
 
 
 @contextmanager
-def endless(session: SparkSession, backend: str) -> Iterator[threading.Thread]:
+def endless(spark: SparkSession, backend: str) -> Iterator[threading.Thread]:
     """A thread with a run that goes on until the context ends."""
     is_over = threading.Event()
 
@@ -119,8 +112,8 @@ def endless(session: SparkSession, backend: str) -> Iterator[threading.Thread]:
         return r.selectExpr("node", "steps + 1 as steps")
 
     def query() -> None:
-        session.sparkContext.setJobGroup("endless", "watched", interruptOnCancel=False)
-        start = session.range(1).selectExpr("id as node", "0L as steps")
+        spark.sparkContext.setJobGroup("endless", "watched", interruptOnCancel=False)
+        start = spark.range(1).selectExpr("id as node", "0L as steps")
         with pytest.raises(Exception, match="cancelled"):
             start.recursive_agg(
                 "node", {"steps": "max"}, step=step, name="endless", max_iterations=2_000_000_000, on_limit="return",
@@ -133,11 +126,11 @@ def endless(session: SparkSession, backend: str) -> Iterator[threading.Thread]:
         yield thread
     finally:
         is_over.set()
-        session.sparkContext.cancelJobGroup("endless")
+        spark.sparkContext.cancelJobGroup("endless")
         thread.join(60)
 
 
-def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
+def test_a_run_is_heard_of_while_it_goes_on(spark: SparkSession) -> None:
     moved = threading.Event()
     told: list[ra.RunProgress] = []
 
@@ -146,7 +139,7 @@ def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
         if len({t.iteration for t in told if t.iteration > 0}) > 1:
             moved.set()
 
-    with ra.progress(hear), endless(session, "spark"):
+    with ra.progress(hear), endless(spark, "spark"):
         assert moved.wait(60)
     running = [t for t in told if t.state == "running"]
     assert [t.iteration for t in running] == sorted(t.iteration for t in running)
@@ -156,26 +149,26 @@ def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
 
 @pytest.mark.parametrize("backend", ["spark", "dataframe"])
 def test_the_end_does_not_wait_for_a_run_that_another_thread_goes_on_with(
-    session: SparkSession, backend: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MODULE, "_DRAIN_TIMEOUT_SECONDS", 60)
     moved = threading.Event()
-    with endless(session, backend) as thread:
+    with endless(spark, backend) as thread:
         with ra.progress(lambda run: run.iteration > 1 and moved.set()):
             assert moved.wait(60)
-            assert path(session, 3).count() == 4
+            assert path(spark, 3).count() == 4
             began = time.monotonic()
         assert time.monotonic() - began < 30
         assert thread.is_alive()
 
 
-def test_who_watches_nothing_hears_of_no_run_before(session: SparkSession) -> None:
-    path(session).count()
-    assert heard_of(session.range(3)) == []
+def test_who_watches_nothing_hears_of_no_run_before(spark: SparkSession) -> None:
+    path(spark).count()
+    assert heard_of(spark.range(3)) == []
 
 
 def test_a_listener_that_raises_is_logged_once_and_the_query_goes_on(
-    session: SparkSession, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls: list[ra.RunProgress] = []
 
@@ -185,32 +178,32 @@ def test_a_listener_that_raises_is_logged_once_and_the_query_goes_on(
         raise ValueError(message)
 
     with ra.progress(bad):
-        assert path(session).count() == LENGTH + 1
-        path(session, 2, backend="dataframe")
+        assert path(spark).count() == LENGTH + 1
+        path(spark, 2, backend="dataframe")
     assert len(calls) == 1
     assert [r.levelno for r in caplog.records if "not called again" in r.message] == [logging.ERROR]
 
 
-def test_no_thread_is_left_here_or_in_the_jvm(session: SparkSession) -> None:
-    session.conf.set(conf.PROGRESS.name, "on")
+def test_no_thread_is_left_here_or_in_the_jvm(spark: SparkSession) -> None:
+    spark.conf.set(conf.PROGRESS.name, "on")
     with ra.progress():
-        path(session).count()
-    here, there = threading.enumerate(), threads_of_the_jvm(session)
+        path(spark).count()
+    here, there = threading.enumerate(), threads_of_the_jvm(spark)
     for _ in range(3):
         with ra.progress():
-            path(session).count()
+            path(spark).count()
     assert threading.enumerate() == here
     until = time.monotonic() + 10
-    while len(threads_of_the_jvm(session)) > len(there) and time.monotonic() < until:
+    while len(threads_of_the_jvm(spark)) > len(there) and time.monotonic() < until:
         time.sleep(0.1)  # a connection ends in the JVM a little later than here
-    assert len(threads_of_the_jvm(session)) <= len(there)
+    assert len(threads_of_the_jvm(spark)) <= len(there)
 
 
-def test_bars_say_iteration_rows_and_the_end(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    session.conf.set(conf.PROGRESS.name, "on")
+def test_bars_say_iteration_rows_and_the_end(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    spark.conf.set(conf.PROGRESS.name, "on")
     with ra.progress():
-        path(session, 3, backend="dataframe")
-        path(session, 3, backend="dataframe", max_iterations=2, on_limit="return", name="near")
+        path(spark, 3, backend="dataframe")
+        path(spark, 3, backend="dataframe", max_iterations=2, on_limit="return", name="near")
     out, err = capsys.readouterr()
     assert out == ""
     assert "path: loading" in err
@@ -220,14 +213,14 @@ def test_bars_say_iteration_rows_and_the_end(session: SparkSession, capsys: pyte
 
 
 def test_bars_are_quiet_when_asked_and_where_nobody_looks(
-    session: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ra.progress():  # auto, and standard error is no terminal here
-        path(session, 2, backend="dataframe")
-    session.conf.set(conf.PROGRESS.name, "off")
+        path(spark, 2, backend="dataframe")
+    spark.conf.set(conf.PROGRESS.name, "off")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with ra.progress():
-        path(session, 2, backend="dataframe")
+        path(spark, 2, backend="dataframe")
     assert capsys.readouterr().err == ""
     assert bars.is_visible()
 
@@ -239,8 +232,8 @@ def test_a_notebook_shows_bars_and_a_terminal_of_ipython_does_not(monkeypatch: p
         assert bars.is_visible() is shows
 
 
-def test_a_wrong_conf_and_no_session_are_said(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    session.conf.set(conf.PROGRESS.name, "loud")
+def test_a_wrong_conf_and_no_session_are_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark.conf.set(conf.PROGRESS.name, "loud")
     with pytest.raises(ra.UsageError, match=r"which is not auto \| on \| off"), ra.progress():
         pass
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
@@ -249,16 +242,16 @@ def test_a_wrong_conf_and_no_session_are_said(session: SparkSession, monkeypatch
     assert caught.value.code == "PARALAGG_NO_SESSION"
 
 
-def test_two_who_watch_hear_the_same(session: SparkSession) -> None:
+def test_two_who_watch_hear_the_same(spark: SparkSession) -> None:
     first: list[ra.RunProgress] = []
     second: list[ra.RunProgress] = []
-    with ra.progress(first.append), ra.progress(second.append, spark=session):
-        frame(session, "x bigint", [(1,)]).recursive_agg("x", step=lambda r: r, backend="dataframe", name="one")
+    with ra.progress(first.append), ra.progress(second.append, spark=spark):
+        frame(spark, "x bigint", [(1,)]).recursive_agg("x", step=lambda r: r, backend="dataframe", name="one")
     assert first[-1] == second[-1]
     assert first[-1].state == "done"
 
 
-@pytest.mark.usefixtures("session")
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("shim", ["there", "missing"])
 def test_a_listener_hears_in_another_thread_what_was_last_told_of_a_run(
     shim: str, monkeypatch: pytest.MonkeyPatch
@@ -286,17 +279,17 @@ def test_a_listener_hears_in_another_thread_what_was_last_told_of_a_run(
         assert len(iterations) <= looks
 
 
-def test_a_listener_may_run_a_recursion_itself(session: SparkSession) -> None:
+def test_a_listener_may_run_a_recursion_itself(spark: SparkSession) -> None:
     sizes: list[int] = []
 
     def hear(run: ra.RunProgress) -> None:
         if run.name == "path" and not sizes:
-            one = frame(session, "x bigint", [(1,)])
+            one = frame(spark, "x bigint", [(1,)])
             sizes.append(one.recursive_agg("x", step=lambda r: r, backend="dataframe", name="inner").count())
 
     def query() -> None:
-        with ra.progress(hear, spark=session):
-            path(session, 2, backend="dataframe")
+        with ra.progress(hear, spark=spark):
+            path(spark, 2, backend="dataframe")
 
     thread = InheritableThread(target=query, daemon=True)
     thread.start()

@@ -16,8 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 WORDS = {
@@ -116,13 +114,6 @@ SOUND: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    yield spark
-    spark.conf.unset("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-
-
 def rows(spark: SparkSession, case: dict[str, Any], **options: Any) -> list[Any]:
     case = {**WORDS, **case}
     spark.conf.set("spark.sql.ansi.enabled", case["ansi"])
@@ -149,12 +140,12 @@ def rows(spark: SparkSession, case: dict[str, Any], **options: Any) -> list[Any]
 
 @pytest.mark.parametrize("backend", ["spark", "local"])
 @pytest.mark.parametrize("name", NOT_SOUND)
-def test_what_is_not_sound_is_refused_or_right(session: SparkSession, name: str, backend: str) -> None:
+def test_what_is_not_sound_is_refused_or_right(spark: SparkSession, name: str, backend: str) -> None:
     if backend == "local":
         pytest.importorskip("numba")
     case = NOT_SOUND[name]
     try:
-        found = rows(session, case, backend=backend)
+        found = rows(spark, case, backend=backend)
     except Exception as refused:  # noqa: BLE001 - by the proof, a guard, or an overflow that the proof rests on
         told = str(refused)
         assert any(
@@ -165,19 +156,19 @@ def test_what_is_not_sound_is_refused_or_right(session: SparkSession, name: str,
             )
         ), told  # fmt: skip
     else:
-        assert found == rows(session, case, mode="iterate", max_iterations=20, backend="dataframe")
+        assert found == rows(spark, case, mode="iterate", max_iterations=20, backend="dataframe")
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_what_is_plainly_sound_is_accepted(session: SparkSession, name: str) -> None:
+def test_what_is_plainly_sound_is_accepted(spark: SparkSession, name: str) -> None:
     case = SOUND[name]
-    wanted = rows(session, case, mode="iterate", max_iterations=20, backend="dataframe")
-    assert rows(session, case, backend="spark") == wanted
+    wanted = rows(spark, case, mode="iterate", max_iterations=20, backend="dataframe")
+    assert rows(spark, case, backend="spark") == wanted
 
 
-def test_a_tie_by_rounding_is_a_verdict_of_its_own(session: SparkSession) -> None:
-    base = session.createDataFrame([(1, 1.0, 2)], "k long, v double, s long")
-    edges = session.createDataFrame([(1, 2, 0.5)], "a long, b long, w double")
+def test_a_tie_by_rounding_is_a_verdict_of_its_own(spark: SparkSession) -> None:
+    base = spark.createDataFrame([(1, 1.0, 2)], "k long, v double, s long")
+    edges = spark.createDataFrame([(1, 2, 0.5)], "a long, b long, w double")
     made = base.recursive_agg(
         "k",
         {"v": "min", "s": ra.min_by("v")},
@@ -189,10 +180,10 @@ def test_a_tie_by_rounding_is_a_verdict_of_its_own(session: SparkSession) -> Non
     assert "is finite (no infinity, no NaN), which is checked for each row" in told
 
 
-def test_a_negated_null_safe_equality_keeps_its_meaning(session: SparkSession) -> None:
-    base = session.createDataFrame([(1, 5)], "k long, v long")
-    edges = session.createDataFrame([(1, 11, None), (1, 12, "x")], "a long, k long, tag string")
-    others = session.createDataFrame([(11, "x"), (12, "x")], "s long, t string")
+def test_a_negated_null_safe_equality_keeps_its_meaning(spark: SparkSession) -> None:
+    base = spark.createDataFrame([(1, 5)], "k long, v long")
+    edges = spark.createDataFrame([(1, 11, None), (1, 12, "x")], "a long, k long, tag string")
+    others = spark.createDataFrame([(11, "x"), (12, "x")], "s long, t string")
 
     def step(r: DataFrame) -> DataFrame:
         d = r.join(edges, r.k == edges.a).select(edges.k, r.v, edges.tag)
@@ -213,24 +204,21 @@ def test_a_negated_null_safe_equality_keeps_its_meaning(session: SparkSession) -
     ],
 )
 def test_a_long_way_to_the_fixpoint_is_no_climb(  # noqa: PLR0913, PLR0917 - a case
-    session: SparkSession, backend: str, type_: str, agg: str, first: str, expr: str, end: str
+    spark: SparkSession, backend: str, type_: str, agg: str, first: str, expr: str, end: str
 ) -> None:
     if backend == "local":
         pytest.importorskip("numba")
-    base = session.sql(f"select 1L as k, cast({first} as {type_}) as v")
+    base = spark.sql(f"select 1L as k, cast({first} as {type_}) as v")
     made = base.recursive_agg(
         "k", {"v": agg}, step=lambda r: r.select("k", F.expr(expr).cast(type_).alias("v")), backend=backend, name="r"
     )
     assert [str(r.v) for r in made.collect()] == [end]
 
 
-def test_a_climb_that_may_converge_ends_at_the_limit(session: SparkSession) -> None:
-    base = session.sql("select 1L as k, cast(1 as double) as v")
-    session.conf.set("spark.paralagg.climb.maxIterations", 200)
-    try:
-        with pytest.raises(Exception, match=r"PARALAGG_NO_FIXPOINT.*200 iterations.*climb\.maxIterations"):
-            base.recursive_agg(
-                "k", {"v": "min"}, step=lambda r: r.selectExpr("k", "v * 0.5D as v"), backend="spark", name="r"
-            ).collect()
-    finally:
-        session.conf.unset("spark.paralagg.climb.maxIterations")
+def test_a_climb_that_may_converge_ends_at_the_limit(spark: SparkSession) -> None:
+    base = spark.sql("select 1L as k, cast(1 as double) as v")
+    spark.conf.set("spark.paralagg.climb.maxIterations", 200)
+    with pytest.raises(Exception, match=r"PARALAGG_NO_FIXPOINT.*200 iterations.*climb\.maxIterations"):
+        base.recursive_agg(
+            "k", {"v": "min"}, step=lambda r: r.selectExpr("k", "v * 0.5D as v"), backend="spark", name="r"
+        ).collect()

@@ -135,10 +135,7 @@ def test_without_ansi_rules_nothing_wraps_around(
         return
     spark = request.getfixturevalue("spark")
     spark.conf.set("spark.sql.ansi.enabled", "false")
-    try:
-        u = spark.sql("select 1L x, 2L y")
-        with pytest.raises(ParalaggError, match=message):
-            ra.datalog(spark, ".decl u(x: unsigned, y: unsigned)\n.input u\n" + text, u=u)
-        assert ra.datalog(spark, text, u=u)["o"].collect() == [(3,)]
-    finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
+    u = spark.sql("select 1L x, 2L y")
+    with pytest.raises(ParalaggError, match=message):
+        ra.datalog(spark, ".decl u(x: unsigned, y: unsigned)\n.input u\n" + text, u=u)
+    assert ra.datalog(spark, text, u=u)["o"].collect() == [(3,)]

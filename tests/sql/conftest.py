@@ -25,12 +25,6 @@ TABLES = {
     "parent": "child bigint, parent bigint",
     "few": "src bigint, dst bigint, w bigint",
 }
-KNOBS = (
-    "spark.paralagg.sql.rewrite",
-    "spark.sql.ansi.enabled",
-    "spark.sql.ansi.doubleQuotedIdentifiers",
-    "spark.sql.optimizer.excludedRules",
-)
 
 
 def _rows() -> dict[str, Rows]:
@@ -77,13 +71,7 @@ def oracle() -> Iterator[Callable[[str], Rows]]:
 
 @pytest.fixture
 def run(spark: SparkSession, views: None) -> Iterator[Callable[[str], Rows]]:  # noqa: ARG001 - made once
-    """What a query gives in Spark; confs of SQL are put back afterwards."""
-    before = {knob: spark.conf.get(knob, None) for knob in KNOBS}
+    """What a query gives in Spark; the shim's Python is put back afterwards."""
     python = spark.sparkContext.getConf().get("spark.paralagg.python")
     yield lambda query: rows_of(spark.sql(query))
     ra.attach(spark, {"spark.paralagg.python": python})
-    for knob, value in before.items():
-        if value is None:
-            spark.conf.unset(knob)
-        else:
-            spark.conf.set(knob, value)
