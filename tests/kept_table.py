@@ -72,7 +72,7 @@ class Table:
         before = values(self.rows)
         keys = {tuple(row)[: self.keys] for row in self.rows}
         if run.fallen is None:
-            assert run.has_only_new == (self.state is not None and not replaced & keys)
+            assert run.has_only_new == (self.state is not None and not left and not replaced & keys)
         assert not values(changed) & before, "rows that did not change"
         assert left <= keys - replaced
         self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced | left] + changed

@@ -265,8 +265,8 @@ def _run(  # noqa: PLR0913, PLR0917 - a call, and what a question adds to it
         spark = seeds[0].base.sparkSession
         job = Job(name, spark, seeds, apply, together=outputs, question=question, functors=functors, max_rows=max_rows)
         job = replace(_with_options(job, options), keeping=keeping, analysis=analysis or [])
-        if keeping is not None and keeping.removed is not None:
-            job = replace(job, removed=conformed(keeping.removed))
+        if keeping is not None and keeping.falls is not None:
+            job = replace(job, removed=conformed(keeping.falls.removed))
         results = execute(job, _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

@@ -7,8 +7,9 @@ that its sources have got since, and runs the Plan of the first one: placement m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pyspark_paralagg.plan.plan import Probe
 from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.condition import condition_of
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.compile.compile_step import CompiledStep
+    from pyspark_paralagg.plan.plan import Stratum
 
     Step = dict[str, Any]
 
-_LOST = "PARALAGG_KEPT_STATE"
+BaseRows: TypeAlias = Literal["whole", "changes", "new"]
+_LOST, _MANY_FALL = "PARALAGG_KEPT_STATE", "PARALAGG_MANY_FALL"
 
 
 class StateLostError(Exception):
@@ -32,7 +35,7 @@ class StateLostError(Exception):
 class KeptState:
     """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it.
 
-    ``rows`` is the number of rows of its relation.
+    ``rows`` is the number of rows of its relation. ``has_base``: the state has all base rows, too.
     """
 
     application: str
@@ -40,6 +43,7 @@ class KeptState:
     step: Step
     compiled: CompiledStep
     rows: int = 0
+    has_base: bool = False
 
     def is_there(self, session: SparkSession) -> bool:
         """Return whether executors have the state."""
@@ -53,22 +57,46 @@ class KeptState:
             bridge(session).freeKept(session._jsparkSession, self.name)  # noqa: SLF001 - likewise
 
 
+@dataclass(frozen=True)
+class Falls:
+    """What a run with deleted rows needs: ``removed`` is the step over the rows that the sources have lost.
+
+    The initial rows of its relation are the base rows that those sources have lost. A derivation supports a row if both
+    have the same value in the dependent column at ``by``, fractions within the relative ``tolerance``; None: if both
+    have the same key. No more than ``most`` rows may fall. The result has a last column ``flag``: true for rows that
+    leave, false for new and changed ones.
+    """
+
+    removed: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]
+    by: int | None
+    tolerance: float
+    most: int
+    flag: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the shim reads (``FallsSpec``)."""
+        by = -1 if self.by is None else self.by
+        return {"by": by, "tolerance": str(self.tolerance), "most": self.most, "flag": self.flag}
+
+
 class Keeping:
     """The wish that a run keeps its state, and goes on from that of an earlier run, if one is given.
 
-    ``removed`` is the step over the rows that the sources have lost since, as the step itself is over those that they
-    got; the initial rows are then those of the state that are removed, to be derived again.
+    ``base`` says what base rows the run gets, and whether it keeps them: ``"whole"``, all of them; ``"changes"`` of
+    those that the state before it has kept; or ``"new"`` ones, without keeping them.
     """
 
     def __init__(
         self,
         session: SparkSession,
         before: KeptState | None = None,
-        removed: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]] | None = None,
+        falls: Falls | None = None,
+        base: BaseRows = "new",
     ) -> None:
         self._session = session
         self._before = before
-        self.removed = removed
+        self._base = base
+        self.falls = falls
         self._name: int = bridge(session).keptName(session._jsparkSession)  # noqa: SLF001 - likewise
         self._left: KeptState | None = None
 
@@ -79,16 +107,23 @@ class Keeping:
         else:
             check_same(self._before.step, step)
             compiled = self._before.compiled
+            if self.falls is not None and _reads_twice(compiled.plan.strata[0]):
+                message = "a rule reads a source twice, and rows were deleted"
+                raise StateLostError(message)
         if len(compiled.plan.strata) == 1:
-            self._left = KeptState(self._session.sparkContext.applicationId, self._name, step, compiled)
+            has_base = self._base != "new"
+            application = self._session.sparkContext.applicationId
+            self._left = KeptState(application, self._name, step, compiled, has_base=has_base)
         return compiled
 
     def kept(self, plan: dict[str, Any], first_removed: int | None) -> dict[str, Any]:
         """Return the Plan's JSON with names of states; removed rows are in sources from ``first_removed`` on."""
         take = None if self._before is None else self._before.name
-        plan = {**plan, "kept": {"take": take, "put": self._name}, "narrower": []}
-        if first_removed is None or self._before is None:
+        kept: dict[str, Any] = {"take": take, "put": self._name, "base": self._base}
+        plan = {**plan, "kept": kept, "narrower": []}
+        if first_removed is None or self._before is None or self.falls is None:
             return plan
+        kept["falls"] = self.falls.to_json()
         [stratum], sources = plan["strata"], {i.id: i.source for i in self._before.compiled.plan.inputs}
         next_input = max(sources) + 1
         indexes = [{**index, "removed": next_input + n} for n, index in enumerate(stratum["static_indexes"])]
@@ -118,6 +153,17 @@ class Keeping:
 def is_lost(problem: BaseException) -> bool:
     """Return whether Spark's error says that a kept state cannot be used."""
     return condition_of(problem) == _LOST
+
+
+def has_too_many_fallen(problem: BaseException) -> bool:
+    """Return whether Spark's error says that more rows fall than may."""
+    return condition_of(problem) == _MANY_FALL
+
+
+def _reads_twice(stratum: Stratum) -> bool:
+    """Return whether a rule reads a static index twice: its deleted rows then join each other's."""
+    probes = [[s.index for s in rule.steps if isinstance(s, Probe)] for rule in stratum.rules]
+    return any(len(set(indexes)) < len(indexes) for indexes in probes)
 
 
 def check_same(step: Step, other: Step) -> None:

@@ -62,6 +62,14 @@ RUN = (
         tested_by="tests/test_kept_state.py",
     ),
     ErrorCode(
+        "PARALAGG_MANY_FALL",
+        IN_SPARK,
+        cause="So many rows may have lost their support that a full run is faster. `refresh()` catches it and runs in "
+        "full.",
+        remedy="Nothing.",
+        tested_by="tests/test_kept_state.py",
+    ),
+    ErrorCode(
         "PARALAGG_AGGREGATOR_NULL",
         "FixpointError",
         cause="`combine` of a user-defined aggregator returns null for two values of the data.",

@@ -20,10 +20,14 @@ from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.states import keeping_of, remember, state_of
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
-from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint, grow_fixpoint
+from pyspark_paralagg.maintenance.continuation import (
+    REMOVED,
+    NotMaintainableError,
+    continue_fixpoint,
+    grow_fixpoint,
+)
 from pyspark_paralagg.maintenance.net import net_changes
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
-from pyspark_paralagg.maintenance.rows import materialize
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 
@@ -153,8 +157,8 @@ class Refresh:
         except StateLostError as why:
             self._loaded = f"all rows: {why}"
             return None
-        also = "; all rows only to find those that fall" if deleted else ""
-        self._loaded = f"only changed rows: the last refresh has kept its state{also}"
+        also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
+        self._loaded = f"only changed rows{also}: the last refresh has kept its state"
         return grown
 
     def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
@@ -164,12 +168,10 @@ class Refresh:
             return self._report(decision, writer.append(continued.stored.limit(0)), None, _Counts())
         changed = continued.materialized()
         try:
-            difference = changed
-            if continued.has_fallen:
-                difference = materialize(with_flag(continued, changed.df), is_cheap=True)
+            difference, has_flag = continued.difference(changed)
             self._record_time("fixpoint")
             try:
-                counts, commit = self._write(continued, writer, difference)
+                counts, commit = self._write(continued, writer, difference, has_flag=has_flag)
             finally:
                 difference.free()
         finally:
@@ -180,14 +182,15 @@ class Refresh:
             remember(self._spark, writer.record.id, continued.keeping, run.tuples)
         return self._report(decision, commit, run, counts)
 
-    def _write(self, continued: Continuation, writer: Writer, difference: MaterializedRows) -> tuple[_Counts, Commit]:
+    def _write(
+        self, continued: Continuation, writer: Writer, difference: MaterializedRows, *, has_flag: bool
+    ) -> tuple[_Counts, Commit]:
         """Write the changed rows; return the number of rows of each kind and the commit.
 
         Without changed rows, the commit has only the record with the consumed versions.
         """
         relation = continued.program.relation
         dependents = [d.column.name for d in relation.dependents]
-        has_flag = continued.has_fallen
         if difference.count == 0 or continued.has_only_new or not (dependents or has_flag):
             rows = difference.df.drop(REMOVED) if has_flag else difference.df
             return _Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
@@ -270,10 +273,6 @@ class Refresh:
         )
 
 
-REMOVED = "paralagg removed"
-"""The column that marks the rows of a difference whose keys leave the target."""
-
-
 @dataclass(frozen=True)
 class _Counts:
     """The numbers of rows that a commit wrote."""
@@ -281,14 +280,6 @@ class _Counts:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
-
-
-def with_flag(continued: Continuation, changed: DataFrame) -> DataFrame:
-    """Return the difference to the stored rows: new and changed rows, and rows to remove, by the column ``REMOVED``."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
-
-    upserts = continued.upserts(changed).withColumn(REMOVED, F.lit(col=False))
-    return upserts.unionAll(continued.removed(changed).withColumn(REMOVED, F.lit(col=True)))
 
 
 def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:

@@ -11,15 +11,16 @@ Each part is a recursion or a query over the user's own step, so every engine ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.backends.kept import Keeping, StateLostError, is_lost
+from pyspark_paralagg.backends.kept import Falls, Keeping, StateLostError, has_too_many_fallen, is_lost
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
-from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows
+from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows, support_of
 from pyspark_paralagg.maintenance.rows import materialize
+from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session.condition import message_of
 
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from pyspark_paralagg.backends.kept import KeptState
+    from pyspark_paralagg.backends.kept import BaseRows, KeptState
     from pyspark_paralagg.maintenance.program import Frames, Program
     from pyspark_paralagg.maintenance.rows import MaterializedRows
 
+REMOVED = "paralagg removed"
+"""The column that is true for rows to remove."""
 MAX_FALLEN = 0.2
 """The share of the stored rows that may fall. If more do, a full run is faster than deriving them again."""
 _MIN_FALLEN = 1_000
@@ -49,18 +52,20 @@ class Continuation:
     ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
     None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
     ``rows`` are those of ``changed``, if they are computed. ``keeping`` has the state that the run leaves.
-    ``has_only_new``: it is known that no changed row was stored with another value.
+    ``has_only_new``: it is known that no changed row was stored with another value. ``is_flagged``: ``changed`` has the
+    column ``REMOVED``, true for stored rows whose keys leave; then ``fallen`` is None.
     """
 
     program: Program
     stored: DataFrame
     changed: DataFrame | None
-    fallen: MaterializedRows | None
+    fallen: MaterializedRows | None = None
     held: tuple[MaterializedRows, ...] = ()
     evaluated: DataFrame | None = None
     rows: MaterializedRows | None = None
     keeping: Keeping | None = None
     has_only_new: bool = False
+    is_flagged: bool = False
 
     def materialized(self) -> MaterializedRows:
         """Run the fixpoint, if that is not done, and return the rows of ``changed``."""
@@ -75,11 +80,15 @@ class Continuation:
 
     def upserts(self, changed: DataFrame) -> DataFrame:
         """Return the rows of ``changed``, the evaluated rows, that differ from the stored ones."""
+        if self.is_flagged:
+            return changed.where(f"NOT {quoted(REMOVED)}").drop(REMOVED)
         columns = [c.name for c in self.program.relation.columns]
         return changed if self.fallen is None or not self.has_fallen else without(changed, self.fallen.df, columns)
 
     def removed(self, changed: DataFrame) -> DataFrame:
         """Return the stored rows whose keys leave the result."""
+        if self.is_flagged:
+            return changed.where(quoted(REMOVED)).drop(REMOVED)
         if self.fallen is None or not self.has_fallen:
             return self.stored.limit(0)
         return without(self.fallen.df, changed, [k.name for k in self.program.relation.keys])
@@ -88,6 +97,16 @@ class Continuation:
     def has_fallen(self) -> bool:
         """Return whether a stored row fell, so that rows may be removed."""
         return self.fallen is not None and self.fallen.count > 0
+
+    def difference(self, changed: MaterializedRows) -> tuple[MaterializedRows, bool]:
+        """Return the rows to write, and whether they have the column ``REMOVED``, which is true for those to remove."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+        if self.is_flagged or not self.has_fallen:
+            return changed, self.is_flagged
+        upserts = self.upserts(changed.df).withColumn(REMOVED, F.lit(col=False))
+        removed = self.removed(changed.df).withColumn(REMOVED, F.lit(col=True))
+        return materialize(upserts.unionAll(removed), is_cheap=True), True
 
     def free(self) -> None:
         """Free the fallen rows, those that ``changed`` reads, and a kept state that nobody has taken over."""
@@ -143,34 +162,49 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
 ) -> Continuation:
     """Continue the fixpoint ``stored`` from the state that its run has kept; runs it.
 
-    The state loses the rows ``deleted`` and the rows that fall. Of deleted rows, ``deleted`` has each copy. Raises
+    The state loses the rows ``deleted``, of which each copy is there, and the rows that fall by them. Raises
     ``StateLostError`` if the state cannot be used, and ``NotMaintainableError`` as ``continue_fixpoint`` does; then
     nothing of it is left.
     """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
-    none, fallen = stored.limit(0), None
-    keeping = Keeping(stored.sparkSession, state, program.step_over(_filled(frames, deleted)) if deleted else None)
+    none = stored.limit(0)
+    needs_all = bool(deleted) and not state.has_base
+    new = program.base_rows(frames) if needs_all else program.candidates(inserted, frames, none, base_only=True)
+    lost = program.candidates(deleted, _before(frames, deleted), none, base_only=True) if deleted else None
+    falls = None
+    if deleted:
+        by, tolerance = support_of(state.compiled.program)
+        falls = Falls(program.step_over(_filled(frames, deleted)), by, tolerance, _most_fallen(state.rows), REMOVED)
+    can_keep = program.has_rowwise_base and (needs_all or state.has_base)
+    base: BaseRows = "new" if not can_keep else "whole" if needs_all else "changes"
+    keeping = Keeping(stored.sparkSession, state, falls, base)
     try:
-        fallen = _fallen(program, stored, frames, deleted, None, "spark") if deleted else None
-        if fallen is not None and fallen.count:
-            base, gone = program.base_rows(frames), fallen.df
-        else:
-            base, gone = program.candidates(inserted, frames, stored, base_only=True) or none, none
-        changed = program.changes(base, _filled(frames, inserted), gone, keeping=keeping)
+        changed = program.changes(new or none, _filled(frames, inserted), lost or none, keeping=keeping)
         rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()
-        if fallen is not None:
-            fallen.free()
-        if isinstance(problem, PySparkException | Py4JJavaError) and is_lost(problem):
-            raise StateLostError(message_of(problem)) from problem
+        if isinstance(problem, PySparkException | Py4JJavaError):
+            if has_too_many_fallen(problem):
+                raise _too_many_fallen(state.rows) from problem
+            if is_lost(problem):
+                raise StateLostError(message_of(problem)) from problem
         raise
+    has_removed = falls is not None and True in rows.counts(REMOVED)
+    if falls is not None and not has_removed:
+        rows = replace(rows, df=rows.df.drop(REMOVED))
     run = report(changed)
-    only_new = not deleted and run is not None and keeping.has_only_new(rows.count, run.tuples)
+    only_new = not has_removed and run is not None and keeping.has_only_new(rows.count, run.tuples)
     return Continuation(
-        program, stored, rows.df, fallen, evaluated=changed, rows=rows, keeping=keeping, has_only_new=only_new
+        program,
+        stored,
+        rows.df,
+        evaluated=changed,
+        rows=rows,
+        keeping=keeping,
+        has_only_new=only_new,
+        is_flagged=has_removed,
     )
 
 
@@ -218,17 +252,30 @@ def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     whole: DataFrame | None,
     backend: str | None,
 ) -> MaterializedRows | None:
-    before = {name: rows.unionByName(deleted[name]) if name in deleted else rows for name, rows in frames.items()}
+    before = _before(frames, deleted)
     by_value = compares_values(program.whole(frames) if whole is None else whole, program.recursion.name)
     options: Mapping[str, Any] = {"backend": backend}
     lazy = fallen_rows(program, deleted, before, stored, by_value=by_value, options=options)
     if lazy is None:
         return None
     count = stored.count()
-    most = max(_MIN_FALLEN, int(MAX_FALLEN * count))
+    most = _most_fallen(count)
     fallen = materialize(lazy.limit(most + 1))  # so the recursion ends where the answer is known (StopAtLimit)
     if fallen.count > most:
         fallen.free()
-        message = f"more than {most:,} of {count:,} stored rows may have lost their support"
-        raise NotMaintainableError(message)
+        raise _too_many_fallen(count)
     return fallen
+
+
+def _before(frames: Frames, deleted: Frames) -> dict[str, DataFrame]:
+    """Return at least all rows that the sources had before."""
+    return {name: rows.unionByName(deleted[name]) if name in deleted else rows for name, rows in frames.items()}
+
+
+def _most_fallen(rows: int) -> int:
+    """Return how many of so many stored rows may fall."""
+    return max(_MIN_FALLEN, int(MAX_FALLEN * rows))
+
+
+def _too_many_fallen(rows: int) -> NotMaintainableError:
+    return NotMaintainableError(f"more than {_most_fallen(rows):,} of {rows:,} stored rows may have lost their support")

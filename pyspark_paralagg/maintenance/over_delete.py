@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from pyspark_paralagg.maintenance.program import Frames, Program
+    from pyspark_paralagg.program.program import Program as CompiledProgram
     from pyspark_paralagg.program.program import Relation
 
 _ROUNDING = {"double": 1e-9, "float": 1e-4}
@@ -44,6 +45,23 @@ def compares_values(whole: DataFrame, relation: str) -> bool:
     if described is None:
         return False
     return supports_have_the_value(program_from_json(described["plan"][EXTRAS]["program"]), relation)
+
+
+def support_of(program: CompiledProgram) -> tuple[int | None, float]:
+    """Return by which dependent column a derivation supports a row of the only relation, and the relative tolerance.
+
+    The column is None if every derivation of a row's keys supports it.
+    """
+    from pyspark_paralagg.compile.prove.find_support import (  # noqa: PLC0415 - as above
+        supports_have_the_value,
+        value_column,
+    )
+
+    [relation] = program.relations
+    value = value_column(relation)
+    if value is None or not supports_have_the_value(program, relation.name):
+        return None, 0.0
+    return relation.dependents.index(value), _ROUNDING.get(value.column.type, 0.0)
 
 
 def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the stored rows

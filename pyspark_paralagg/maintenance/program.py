@@ -212,6 +212,11 @@ class Program:
         """Return whether the engine can go on with new rows of the sources alone: they reach its rules one by one."""
         return not self.adds_only and all(read.rowwise for read in self._step.reads if read.source is not None)
 
+    @property
+    def has_rowwise_base(self) -> bool:
+        """Return whether each row of the base comes from one row of a source."""
+        return all(read.rowwise for read in self._base.reads)
+
     def candidates(
         self, new: Frames, frames: Frames, stored: DataFrame, *, base_only: bool = False
     ) -> DataFrame | None:
@@ -253,8 +258,9 @@ class Program:
     ) -> DataFrame:
         """Continue the fixpoint ``stored`` with ``candidates``; return the rows that change; lazy.
 
-        If it goes on from a kept state, that has the stored rows and the sources before: ``stored`` are then the rows
-        that it loses, and ``frames`` the new ones. Raises ``UnsupportedError`` if ``backend`` does not support it.
+        If it goes on from a kept state, that has the stored rows and the sources before: ``stored`` are then the base
+        rows that sources have lost, and ``frames`` the new rows. Raises ``UnsupportedError`` if ``backend`` does not
+        support it.
         """
         keys, aggs = self.recursion.keys, self.recursion.aggs
         settled = Declaration(candidates, keys, aggs, stored, settled=True, keeping=keeping)

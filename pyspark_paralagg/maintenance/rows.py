@@ -7,7 +7,7 @@ or a sort, and MERGE finds their matches in one pass. Many rows stay in the exec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.session.attach import drop_checkpoint
 
@@ -27,7 +27,7 @@ class MaterializedRows:
     table: pa.Table | None
     checkpoint: DataFrame | None
 
-    def counts(self, column: str) -> dict[str, int]:
+    def counts(self, column: str) -> dict[Any, int]:
         """Return the number of rows for each value of ``column``."""
         if self.table is None:
             return count_values(self.df, column)
@@ -68,6 +68,6 @@ def _in_driver(df: DataFrame, table: pa.Table) -> MaterializedRows:
     return MaterializedRows(df.sparkSession.createDataFrame(table, schema=df.schema), table.num_rows, table, None)
 
 
-def count_values(df: DataFrame, column: str) -> dict[str, int]:
+def count_values(df: DataFrame, column: str) -> dict[Any, int]:
     """Run ``df`` and return the number of rows for each value of ``column``."""
     return {row[0]: row[1] for row in df.groupBy(column).count().collect()}

@@ -11,6 +11,7 @@ object ErrorCodes {
   val DiskFull = "PARALAGG_DISK_FULL"
   val KeptState = "PARALAGG_KEPT_STATE"
   val LimitReached = "PARALAGG_LIMIT_REACHED"
+  val ManyFall = "PARALAGG_MANY_FALL"
   val MpiNoLauncher = "PARALAGG_MPI_NO_LAUNCHER"
   val MpiRankFailed = "PARALAGG_MPI_RANK_FAILED"
   val MpiStaging = "PARALAGG_MPI_STAGING"

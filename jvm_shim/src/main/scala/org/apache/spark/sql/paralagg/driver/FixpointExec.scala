@@ -33,6 +33,7 @@ case class FixpointExec(
     val own = spec.program.relations.indexOf(relation)
     val together = spec.together.map(name => spec.program.relations.indexWhere(_.name == name))
     val resultRelation = relation // the closure holds it without the operator
+    val hasFlag = spec.kept.exists(_.falls.isDefined)
     val blocks: RDD[(Int, Array[Byte])] =
       if (together.isEmpty) run(Seq(own))
       else {
@@ -42,7 +43,7 @@ case class FixpointExec(
         PartitionPruningRDD.create(all, _ / partitions == together.indexOf(own))
       }
     blocks.mapPartitionsInternal { blocks =>
-      val results = new ResultBlocks(resultRelation)
+      val results = new ResultBlocks(resultRelation, hasFlag)
       blocks.flatMap { case (_, bytes) => results.read(bytes) }
     }
   }

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
-import org.apache.spark.sql.paralagg.ErrorCodes
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{
   BarrierGang, Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
@@ -14,12 +14,12 @@ import org.apache.spark.sql.paralagg.load.{
   Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Route, Routes, SortedTexts, Strings, Texts
 }
 import org.apache.spark.sql.paralagg.loop.{
-  BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
+  BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, Falling, FixpointLoop, LoadedRows
 }
 import org.apache.spark.sql.paralagg.plan.{KeptSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  BitRowsEdges, BitmapEdges, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState, RelationPart, RouteContents,
-  Shape
+  BaseRows, BitRowsEdges, BitmapEdges, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState, RelationPart,
+  RouteContents, Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
@@ -50,7 +50,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   GangTask.checkWhole(context, tasks)
 
-  private val allResults = outputs.map(o => new ResultBlocks(stratum.relations(o)))
+  private val removes = kept.exists(_.falls.isDefined)
+  private val allResults = outputs.map(o => new ResultBlocks(stratum.relations(o), removes))
 
   /** The only relation, in forms of evaluation for one. */
   private val output = outputs.head
@@ -190,20 +191,67 @@ final class GangTask(job: GangJob, context: TaskContext) {
       name: Int, strings: Dictionary, contents: Array[RouteContents], rows: Array[Array[Block]])
       : Iterator[(Int, Array[Byte])] = {
     val found = KeptStates.take(name, gang.part)
-    if (gang.allreduce(Array(if (found.isEmpty) 1.0 else 0.0))(0) > 0)
-      throw KeptStates.lost("an executor has evicted its part")
+    if (isAnywhere(found.isEmpty)) throw KeptStates.lost("an executor has evicted its part")
     val state = found.get
     state.unfit(contents, routes).foreach(why => throw KeptStates.lost(why))
+    val code = new KernelCode(stratum, state.shape, tasks, ansi, traced = false)
     val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
-    val (loop, missing) = grown.build()
-    if (gang.allreduce(Array(missing.toDouble))(0) > 0) throw KeptStates.lost("it does not have all deleted rows")
+    if (isAnywhere(grown.missing > 0)) throw KeptStates.lost("it does not have all deleted rows")
+    val removedBase =
+      state.loop.parts.map(p => rows(routes.initial(p.index)).map(b => LoadedRows(p.ids(b), p.values(b))))
+    val falling = kept.flatMap(_.falls).map { f =>
+      val falling = new Falling(stratum, state.loop, f, code, gang)
+      falling.run(grown.lost, p => removedBase(p.index))
+      if (falling.isTooMany)
+        throw new ParalaggException(ErrorCodes.ManyFall, s"more than ${f.most} rows fall.", "run it in full.")
+      falling
+    }
+    ends("fallen")
+    val fell = falling.fold(state.loop.parts.map(_ => Array.emptyIntArray))(_.ids)
+    val loop = grown.build(fell, falling.exists(_.count > 0))
+    val base = baseOf(state, loop, rows, removedBase)
     ends("indexes")
     endLoading()
     ends("waiting")
+    def starts(p: RelationPart): Array[LoadedRows] = {
+      val (ids, values) = base.fold((Array.emptyIntArray, Array.emptyLongArray))(_(p.index).of(fell(p.index)))
+      baseRows(loop, rows)(p) :+ LoadedRows(ids, values)
+    }
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
-      stratum, loop, new KernelCode(stratum, state.shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
-      _ => None, None, None, rollOverRows, Some(grown.reapplied))
-    keeping(loop, state.shape, evaluate(loop, fixpoint, resultOf(loop, strings), placement = ", from the kept state"))
+      stratum, loop, code, gang, memory, starts, _ => None, None, None, rollOverRows, Some(grown.reapplied),
+      grown.derivedAgain)
+    def result = resultOf(loop, strings) ++ falling.iterator.flatMap(goneOf(_, loop, strings))
+    keeping(loop, state.shape, evaluate(loop, fixpoint, result, placement = ", from the kept state"), base)
+  }
+
+  /** Returns all base rows, if the inputs have them, or the state and their changes. */
+  private def baseOf(
+      state: KeptState, loop: LoopState, rows: Array[Array[Block]], removed: Array[Array[LoadedRows]])
+      : Option[Array[BaseRows]] = {
+    def of(p: RelationPart, loaded: Array[LoadedRows]) = BaseRows(loaded.map(r => (r.ids, r.values)), p.valueWords)
+    def added(p: RelationPart) = of(p, baseRows(loop, rows)(p))
+    def changed(p: RelationPart, before: BaseRows) =
+      before.plus(added(p)).flatMap(_.plus(of(p, removed(p.index)).negative))
+    kept.get.base match {
+      case "whole" => Some(loop.parts.map(added))
+      case "changes" =>
+        val all = loop.parts.flatMap(p => changed(p, state.base.get(p.index)))
+        if (isAnywhere(all.length < loop.parts.length)) throw KeptStates.lost("it does not have all deleted base rows")
+        Some(all)
+      case _ => None
+    }
+  }
+
+  /** Tests whether the condition holds in any task. */
+  private def isAnywhere(condition: Boolean): Boolean = gang.allreduce(Array(if (condition) 1.0 else 0.0))(0) > 0
+
+  /** Returns the rows that leave the result. */
+  private def goneOf(falling: Falling, loop: LoopState, strings: Dictionary): Iterator[(Int, Array[Byte])] = {
+    val gone = falling.gone(loop)
+    outputs.indices.iterator.flatMap { at =>
+      val (p, ids) = gone(outputs(at))
+      placed(at, allResults(at).rows(p, ids, strings, partitions, gang.part, tasks, flag = true))
+    }
   }
 
   private def baseRows(loop: LoopState, rows: Array[Array[Block]])(p: RelationPart): Array[LoadedRows] =
@@ -217,12 +265,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Keeps the state once the rows of the result are written, if the run is to leave one. */
   private def keeping(
-      loop: LoopState, shape: Shape, rows: Iterator[(Int, Array[Byte])]): Iterator[(Int, Array[Byte])] =
+      loop: LoopState, shape: Shape, rows: Iterator[(Int, Array[Byte])], base: Option[Array[BaseRows]] = None)
+      : Iterator[(Int, Array[Byte])] =
     kept.filter(_ => KeptState.fits(stratum, routes)).fold(rows) { k =>
       CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
         rows, {
           memory.release() // the same bytes are storage memory from now on
-          KeptState.of(loop, shape).foreach(KeptStates.put(k.put, gang.part, _))
+          KeptState.of(loop, shape, base).foreach(KeptStates.put(k.put, gang.part, _))
         })
     }
 

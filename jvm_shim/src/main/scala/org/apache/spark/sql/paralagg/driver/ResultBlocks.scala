@@ -9,17 +9,18 @@ import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, OpenB
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 import org.apache.spark.sql.paralagg.state.RelationPart
-import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.types.{BooleanType, LongType}
 import org.apache.spark.sql.vectorized.{ColumnarBatch, ColumnVector}
 import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.Utils
 
 /**
  * The format of results: blocks of bytes for the partition that owns the rows. The first byte is the kind: rows by
- * column, pairs as bitmaps, or an error that the reader throws (Spark would try a gang that throws it four times).
+ * column, pairs as bitmaps, or an error that the reader throws (Spark would try a gang that throws it four times). If
+ * `hasFlag`, rows have a flag behind the relation's columns.
  */
-final class ResultBlocks(relation: RelationSpec) {
-  private val types = relation.columns.map(_.dataType)
+final class ResultBlocks(relation: RelationSpec, hasFlag: Boolean = false) {
+  private val types = relation.columns.map(_.dataType) ++ (if (hasFlag) Seq(BooleanType) else Nil)
   private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
   private val codec = new BlocksCodec(Array(route))
 
@@ -30,7 +31,8 @@ final class ResultBlocks(relation: RelationSpec) {
       strings: Dictionary,
       targets: Int,
       task: Int,
-      tasks: Int): Iterator[(Int, Array[Byte])] = {
+      tasks: Int,
+      flag: Boolean = false): Iterator[(Int, Array[Byte])] = {
     val aligned = tasks == targets
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
     val ids = candidates.filter(p.isResult)
@@ -41,7 +43,7 @@ final class ResultBlocks(relation: RelationSpec) {
         var n = 0
         while (n < ResultBlocks.Rows && ids.hasNext) {
           val id = ids.next()
-          append(blocks(if (aligned) task else owner.taskOf(p.keys.words, id * p.keys.arity)), p, id, whole)
+          append(blocks(if (aligned) task else owner.taskOf(p.keys.words, id * p.keys.arity)), p, id, whole, flag)
           n += 1
         }
         blocks.iterator.zipWithIndex.collect { case (b, t) if b.rows > 0 => (t, encode(b, strings)) }
@@ -56,7 +58,7 @@ final class ResultBlocks(relation: RelationSpec) {
   private val whole = relation.keys.indices.toArray
 
   /** Appends row `id` of a part whose keys are the relation's `keys`. */
-  private def append(b: OpenBlock, p: RelationPart, id: Int, keys: Array[Int]): Unit = {
+  private def append(b: OpenBlock, p: RelationPart, id: Int, keys: Array[Int], flag: Boolean = false): Unit = {
     val mask = if (p.shape.hasNullKeys) p.keys.word(id, keys.length) else 0L
     b.reserve(1)
     var c = 0
@@ -67,7 +69,7 @@ final class ResultBlocks(relation: RelationSpec) {
     }
     val k = relation.keys.length
     var j = 0
-    while (j < types.length - k) {
+    while (j < relation.dependents.length) {
       val valid = p.state.valid(j)
       if (valid != null && valid(id) == 0) {
         b.setNull(k + j, b.rows)
@@ -75,6 +77,7 @@ final class ResultBlocks(relation: RelationSpec) {
       } else b.columns(k + j)(b.rows) = p.state.columns(j)(id)
       j += 1
     }
+    if (hasFlag) b.columns(types.length - 1)(b.rows) = if (flag) 1 else 0
     b.rows += 1
   }
 

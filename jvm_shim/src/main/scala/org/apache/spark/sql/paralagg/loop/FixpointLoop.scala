@@ -30,7 +30,8 @@ final class FixpointLoop(
     checkpoint: Option[Checkpoint],
     hubs: Option[Hubs] = None,
     rollOverRows: Long = 0,
-    reapplied: Option[Array[ReappliedRows]] = None) {
+    reapplied: Option[Array[ReappliedRows]] = None,
+    derivedAgain: Array[ReappliedRows] = Array.empty) {
   import FixpointLoop._
 
   private val parts = loop.parts
@@ -91,7 +92,7 @@ final class FixpointLoop(
       if (changed && !isActive && !hasEnough && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
-    reapplied.foreach(_.foreach(_.settleUnchanged()))
+    (reapplied.toSeq.flatten ++ derivedAgain).foreach(_.settleUnchanged())
   }
 
   private var capacity = -1L

@@ -8,12 +8,17 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart
 /** Rows of a block: ids of their keys, and their values as combiners read them. */
 final case class LoadedRows(ids: Array[Int], values: Array[Long])
 
-/** The calls of a stratum's generated code: it applies the rules to the delta, and combines rows into accumulators. */
-final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, check: () => Unit) {
+/**
+ * The calls of a stratum's generated code: it applies the rules to the delta, and combines rows into accumulators. Of
+ * all rules, by position, it takes those that `applies` names.
+ */
+final class Runner(
+    stratum: StratumSpec, loop: LoopState, code: KernelCode, check: () => Unit, applies: Int => Boolean = _ => true) {
   import Runner._
 
   val combiners: Array[Combiner] = loop.parts.map(p => code.combiner(p.index, loop.strings))
-  private val (byTarget, others) = stratum.rules.zipWithIndex.partition { case (r, _) => code.mayAddByTarget(r) }
+  private val (byTarget, others) =
+    stratum.rules.zipWithIndex.filter(r => applies(r._2)).partition { case (r, _) => code.mayAddByTarget(r) }
   private val drivers = {
     val byDriver = others.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
     byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>

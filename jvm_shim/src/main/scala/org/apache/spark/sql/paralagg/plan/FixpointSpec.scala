@@ -40,7 +40,7 @@ class FixpointSpec private (
   lazy val together: Seq[String] = texts(json \ "together").toSeq
 
   /** Where tasks keep their states after the run, and the states from which it goes on. */
-  lazy val kept: Option[KeptSpec] = option(json \ "kept")(k => KeptSpec(option(k \ "take")(int), int(k \ "put")))
+  lazy val kept: Option[KeptSpec] = option(json \ "kept")(new KeptSpec(_))
 
   /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
   lazy val narrower: Seq[NarrowerSpec] = list(json \ "narrower")
@@ -81,8 +81,29 @@ class FixpointSpec private (
     s"$relation (${program.name}, ${program.relationClass}${program.endsAt.fold("")(n => s", ends at $n rows")})"
 }
 
-/** The names of the states that a run takes, if it goes on from some, and that it leaves (`driver.KeptStates`). */
-case class KeptSpec(take: Option[Int], put: Int)
+/**
+ * The names of the states that a run takes, if it goes on from some, and that it leaves (`driver.KeptStates`).
+ * `base` is what base rows there are: `whole`, all of them, which the state keeps; `changes` of those that it has kept,
+ * with the removed ones as initial rows; or `new` ones only.
+ */
+final class KeptSpec(json: JValue) extends Serializable {
+  val take: Option[Int] = option(json \ "take")(int)
+  val put: Int = int(json \ "put")
+  val base: String = text(json \ "base")
+  val falls: Option[FallsSpec] = option(json \ "falls")(new FallsSpec(_))
+}
+
+/**
+ * How a run with removed rows finds the rows that fall. A derivation supports a row of the same value of the dependent
+ * column `by`, or, if that is -1, of the same key. Fractions are the same within the relative `tolerance`. No more than
+ * `most` rows may fall. The result has a last column `flag`: true for rows that leave, false for rows that change.
+ */
+final class FallsSpec(json: JValue) extends Serializable {
+  val by: Int = int(json \ "by")
+  val tolerance: Double = text(json \ "tolerance").toDouble
+  val most: Int = int(json \ "most")
+  val flag: String = text(json \ "flag")
+}
 
 /** The last run: its report, and the reason if not the planned executor ran it; null before. */
 final class LastRun {

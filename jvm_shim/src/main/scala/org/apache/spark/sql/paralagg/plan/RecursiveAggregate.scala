@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
-import org.apache.spark.sql.types.StringType
+import org.apache.spark.sql.types.{BooleanType, StringType}
 
 /**
  * The fixpoint as a logical operator. Its inputs are children that Catalyst optimises, prunes and shows like any other
@@ -102,7 +102,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
   /** Returns the fixpoint that may end once it has `rows` rows, if each of its rows is final when it is derived. */
   def ended(rows: Int): Option[RecursiveAggregate] =
-    if (spec.program.isSet && spec.together.isEmpty && spec.program.endsAt.forall(_ > rows))
+    if (spec.program.isSet && spec.together.isEmpty && spec.kept.isEmpty && spec.program.endsAt.forall(_ > rows))
       Some(copy(spec = spec.endingAt(rows)))
     else None
 
@@ -133,7 +133,8 @@ object RecursiveAggregate {
     val output = spec.program.relation(spec.relation).columns.map { c =>
       AttributeReference(c.name, c.dataType, c.nullable)()
     }
-    val fixpoint = RecursiveAggregate(inputs.toSeq, output.toSeq, spec)
+    val flag = spec.kept.flatMap(_.falls).map(f => AttributeReference(f.flag, BooleanType, nullable = false)())
+    val fixpoint = RecursiveAggregate(inputs.toSeq, output.toSeq ++ flag, spec)
     val columns = spec.program.relation(spec.relation).columns
     if (columns.forall(_.packed.isEmpty)) fixpoint
     else Project(

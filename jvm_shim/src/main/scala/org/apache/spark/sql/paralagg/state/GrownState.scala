@@ -5,9 +5,9 @@ import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Routes}
 import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
 
 /**
- * The step from a kept state and new rows of its inputs to the state of the next run. It interns the new rows alone,
- * and copies the columns of indexes that got or lost some. All rows of the result are settled then, except those that
- * the initial rows name: they are removed, to be derived again.
+ * The step from a kept state and changed rows of its inputs to the state of the next run. It interns the changed rows
+ * alone, and copies the columns of indexes that got or lost some. All rows of the result are settled then, except those
+ * that fell: they are removed, to be derived again.
  */
 final class GrownState(
     stratum: StratumSpec,
@@ -19,20 +19,27 @@ final class GrownState(
   private val parts = kept.loop.parts
   private val resolved = kept.loop.resolved.clone()
   private val resolver = new Targets(stratum, routes, parts, gang, strings, blocks, isCached = false)
+  private val ghosts = parts.map(_.ghosts.size)
 
   /** The groups of each index that got rows. */
   private var touched = Map.empty[Int, Array[Int]]
 
-  private val removes = routes.removed.nonEmpty
-  private var missing = 0
+  parts.foreach(_.settle())
 
-  /** Returns the state, and the number of rows to remove that it did not have. Collective. */
-  def build(): (LoopState, Int) = {
-    val ghosts = parts.map(_.ghosts.size)
-    parts.foreach { p =>
-      p.settle()
-      blocks(routes.initial(p.index)).foreach(b => p.ids(b).foreach(id => if (id < p.state.capacity) p.remove(id)))
-    }
+  /** The rows that static indexes lose. */
+  val lost: Seq[LostRows] = stratum.staticIndexes.toSeq.flatMap(i => lostFrom(i, kept.loop.staticIndex(i.id)))
+
+  /** The number of rows to remove that the state does not have. */
+  def missing: Int = lost.map(_.removal.missing).sum
+
+  private var fallen = Array.empty[ReappliedRows]
+  private var removes = false
+
+  /** Returns the state without `fell`, the ids of fallen rows by relation; `removes` if any task has one. Collective. */
+  def build(fell: Array[Array[Int]], removes: Boolean): LoopState = {
+    this.removes = removes
+    fallen = parts.map(p => new ReappliedRows(p, fell(p.index)))
+    parts.foreach(p => fell(p.index).foreach(p.remove))
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     val grown = stratum.staticIndexes.map(i => i -> grow(i, shrink(i, kept.loop.staticIndex(i.id))))
     GhostIds.exchange(parts, ghosts, gang)
@@ -44,15 +51,18 @@ final class GrownState(
     val statics = grown.map { case (i, index) =>
       i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
     }.toMap
-    (new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, baseIds), missing)
+    new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, baseIds)
   }
 
   /** Returns the rows to which the rules have to be applied again, once the state is built. */
   def reapplied: Array[ReappliedRows] = parts.map(p => new ReappliedRows(p, joined(p.index)))
 
+  /** Returns the rows that fell. */
+  def derivedAgain: Array[ReappliedRows] = fallen
+
   /**
    * Returns the rows of relation `r` that new rows may join. Rules that look new rows up by a row's id name these rows;
-   * it may be any row if a rule reaches new rows otherwise. Removed rows may be derived again from any row.
+   * it may be any row if a rule reaches new rows otherwise. Fallen rows may be derived again from any row.
    */
   private def joined(r: Int): Array[Int] = {
     val part = parts(r)
@@ -63,38 +73,50 @@ final class GrownState(
     ids.filter(part.isPresent(_))
   }
 
-  private def shrink(i: StaticIndexSpec, old: StaticIndex): StaticIndex = {
+  private def lostFrom(i: StaticIndexSpec, old: StaticIndex): Option[LostRows] = {
     val rows = routes.removed.get(i.id).fold(Array.empty[Block])(blocks)
     val n = rows.map(_.rows).sum
-    if (n == 0) old
+    if (n == 0) None
     else {
       val keys = i.alignedTo.fold(old.keys)(parts(_).keys)
       val ids = if (i.isShared) gang.once(interned(i, rows, keys)) else interned(i, rows, keys)
       val added = inBlockOrder(i, old, rows, keys)
       val rules = LoopBuilder.resolvedBy(stratum, i)
-      val found = rules.map(r => resolved(r) -> resolver.resolve(stratum.rules(r), rows, ints(n)))
-      val removal = new Removal(old, ids, added.payload, added.nulls, found)
-      missing += removal.missing
-      rules.foreach(r => resolved(r) = removal.without(resolved(r)))
-      val index = if (i.isShared) gang.once(removal()) else removal()
+      val found = rules.map(r => r -> resolver.resolve(stratum.rules(r), rows, ints(n))).toMap
+      val removal =
+        new Removal(old, ids, added.payload, added.nulls, rules.map(r => kept.loop.resolved(r) -> found(r)))
+      parts.foreach(_.grow())
+      val (index, insertion) = insert(old.withoutRows, ids, added, keys.size, i.sortedBy.flatMap(found.get))
+      val targets = found.map { case (rule, added) => rule -> insertion.merge(added.sameKind(0), added) }
+      Some(new LostRows(i.id, index, targets, removal))
+    }
+  }
+
+  private def shrink(i: StaticIndexSpec, old: StaticIndex): StaticIndex =
+    lost.find(_.index == i.id).fold(old) { l =>
+      LoopBuilder.resolvedBy(stratum, i).foreach(r => resolved(r) = l.removal.without(resolved(r)))
+      val index = if (i.isShared) gang.once(l.removal()) else l.removal()
       if (i.isShared) gang.meet() // no task changes what another one still reads
       index
     }
-  }
 
   private def grow(i: StaticIndexSpec, old: StaticIndex): StaticIndex = {
     val rows = blocks(routes.static(i.id))
     val n = rows.map(_.rows).sum
+    def inserted(keys: KeyMap, sortedBy: Option[Column]) = {
+      val ids = interned(i, rows, keys)
+      insert(old, ids, inBlockOrder(i, old, rows, keys), keys.size, sortedBy)
+    }
     if (n == 0) old
     else if (i.isShared) {
-      val (index, insertion) = gang.once(insert(i, old, rows, old.keys, None))
+      val (index, insertion) = gang.once(inserted(old.keys, None))
       order(i, insertion, targets(i, n))
       gang.meet() // no task changes what another one still reads
       index
     } else {
-      val keys = i.alignedTo.fold(old.keys)(parts(_).keys)
       val found = targets(i, n)
-      val (index, insertion) = insert(i, old, rows, keys, i.sortedBy.flatMap(found.get))
+      val (index, insertion) =
+        inserted(i.alignedTo.fold(old.keys)(parts(_).keys), i.sortedBy.flatMap(found.get))
       order(i, insertion, found)
       index
     }
@@ -109,13 +131,12 @@ final class GrownState(
     found.foreach { case (rule, added) => resolved(rule) = insertion.merge(resolved(rule), added) }
   }
 
+  /** Inserts rows into an index, each into its group of `ids`. */
   private def insert(
-      i: StaticIndexSpec, old: StaticIndex, rows: Array[Block], keys: KeyMap, sortedBy: Option[Column])
+      old: StaticIndex, ids: Column, added: StaticIndex, groups: Int, sortedBy: Option[Column])
       : (StaticIndex, Insertion) = {
-    val ids = interned(i, rows, keys)
-    val insertion = new Insertion(old, ids, sortedBy.filter(_ => old.splits != null).orNull, keys.size)
+    val insertion = new Insertion(old, ids, sortedBy.filter(_ => old.splits != null).orNull, groups)
     val isRead = old.payload.map(_ != null)
-    val added = inBlockOrder(i, old, rows, keys)
     val payload = isRead.indices.map(c => if (isRead(c)) insertion.merge(old.payload(c), added.payload(c)) else null)
     val nulls = isRead.indices.map(c => if (isRead(c)) insertion.mergeNulls(old.nulls(c), added.nulls(c)) else null)
     (new StaticIndex(old.keys, insertion.offsets, insertion.splits, payload.toArray, nulls.toArray), insertion)
@@ -138,3 +159,7 @@ final class GrownState(
 
   private def ints(n: Int): Column = Column(new Array[Int](n))
 }
+
+/** Rows that a static index loses: an index of them alone, the targets that rules resolve for them, and the removal. */
+final class LostRows private[state] (
+    val index: Int, val rows: StaticIndex, val targets: Map[Int, Column], private[state] val removal: Removal)

@@ -7,9 +7,11 @@ import org.apache.spark.util.KnownSizeEstimation
 /**
  * One task's state after a run, with which a later run goes on when its sources have more rows (`GrownState`). It has
  * the rows of the result, the keys and ghosts, the static indexes and the targets, and what they contain: new rows fit
- * only if they have no null and no wide value where the loaded ones had none.
+ * only if they have no null and no wide value where the loaded ones had none. `base` are the base rows by relation, if
+ * a run has needed them.
  */
-final class KeptState(val loop: LoopState, val shape: Shape, override val estimatedSize: Long)
+final class KeptState(
+    val loop: LoopState, val shape: Shape, val base: Option[Array[BaseRows]], override val estimatedSize: Long)
     extends KnownSizeEstimation {
 
   /** Returns the column of a route that rows of these contents, new or removed, may not have; None if they fit. */
@@ -37,7 +39,7 @@ object KeptState {
       !stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)
 
   /** Returns the state to keep, or None if a part of it lies in a mapped file, which ends with its run. */
-  def of(loop: LoopState, shape: Shape): Option[KeptState] = {
+  def of(loop: LoopState, shape: Shape, base: Option[Array[BaseRows]]): Option[KeptState] = {
     val columns = loop.resolved.filter(_ != null) ++ loop.statics.values.flatMap(_.payload).filter(_ != null)
     if (columns.exists(_.isMapped)) None
     else {
@@ -46,8 +48,8 @@ object KeptState {
         loop.parts.map(_ => Array.empty[Array[Int]]))
       val indexes = loop.statics.values.map(i => i.bytes + 4L * i.offsets.length).sum
       val targets = loop.resolved.filter(_ != null).map(_.bytes).sum
-      Some(new KeptState(state, shape, loop.parts.map(_.bytes).sum + indexes + targets))
+      val rows = loop.parts.map(_.bytes).sum + base.fold(0L)(_.map(_.bytes).sum)
+      Some(new KeptState(state, shape, base, rows + indexes + targets))
     }
   }
-
 }

@@ -44,6 +44,12 @@ final class LoopState(
     indexes + targets
   }
 
+  /** Returns a state of other parts over the same keys, with some static indexes and targets replaced. */
+  def over(others: Array[RelationPart], sides: Map[Int, StaticIndex], targets: Map[Int, Column]): LoopState =
+    new LoopState(
+      me, tasks, strings, others, statics ++ sides, indexes,
+      resolved.indices.map(rule => targets.getOrElse(rule, resolved(rule))).toArray, baseIds)
+
   /** Returns the state of a task that works alone, over the same keys and static indexes, without rows. */
   def sibling: LoopState = new LoopState(
     0, 1, strings, parts.map(_.sibling), statics, indexes, resolved, parts.map(_ => Array.empty[Array[Int]]),

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.paralagg.state
 
 /**
- * Settled rows to which the rules are applied again, since new static rows join them, with the values that they had.
- * They belong to the result of the run only if these change.
+ * Settled rows that a run derives again, or applies the rules to again since new static rows join them, with the values
+ * that they had. They belong to the result of the run only if these change.
  */
 final class ReappliedRows(part: RelationPart, ids: Array[Int]) {
   private val columns = part.state.columns.map(c => ids.map(c(_)))
@@ -13,7 +13,7 @@ final class ReappliedRows(part: RelationPart, ids: Array[Int]) {
 
   /** Settles those whose values are as before. */
   def settleUnchanged(): Unit = ids.indices.foreach { at =>
-    val same = columns.indices.forall { j =>
+    val same = part.isPresent(ids(at)) && columns.indices.forall { j =>
       columns(j)(at) == part.state.columns(j)(ids(at)) && (valid(j) == null || valid(j)(at) == part.state.valid(j)(
         ids(at)))
     }

@@ -140,6 +140,25 @@ final class RelationPart(
     other
   }
 
+  /** Returns a part with these keys, ghosts and rows; what rules derive for it changes no row. */
+  def beside: RelationPart = {
+    val other = new RelationPart(index, spec, shape, stratum, keys)
+    other.state = state
+    other.pending = accumulator()
+    other.shareGhosts(this)
+    other.grow()
+    other.growGhosts()
+    other
+  }
+
+  /** Takes the ghosts of a part, but not the values sent to them. */
+  def shareGhosts(other: RelationPart): Unit = {
+    ghosts = other.ghosts
+    ghostOwner = other.ghostOwner
+    ghostRemote = other.ghostRemote
+    growGhosts()
+  }
+
   /** Removes all rows; keys stay. */
   def clear(): Unit = {
     state.dirtySize = 0

@@ -33,6 +33,14 @@ final class StaticIndex(
     }
   def rows: Int = offsets(groups)
 
+  /** Returns an index of the same keys and kinds of columns, without rows. */
+  def withoutRows: StaticIndex = new StaticIndex(
+    keys, new Array[Int](1), if (splits == null) null else Array.emptyIntArray,
+    payload.map(c => if (c == null) null else c.sameKind(0)), payload.map(_ => null))
+
+  /** Returns the groups with rows, ascending. */
+  def filled: Array[Int] = Array.range(0, groups).filter(g => offsets(g) < offsets(g + 1))
+
   /** Returns the number of groups with rows. */
   def filledGroups: Int = {
     var n = 0
