@@ -27,9 +27,9 @@ class Table:
 
     def __init__(self, spark: SparkSession, case: str, edges: Rows, **options: Any) -> None:  # noqa: ANN401
         self.spark, self.case, self.edges = spark, case, edges
-        self.starts = frame(spark, STARTS, [(0, 0), (1, 5)])
+        self.starts: Rows = [(0, 0), (1, 5)]
         p = CASES[case]
-        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": self.starts.schema}
+        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": frame(spark, STARTS, []).schema}
         recursion = Recursion("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
         self.program = Program(spark, recursion, references(spark, schemas))
         self.keys = len(self.program.relation.keys)
@@ -39,16 +39,24 @@ class Table:
 
     @property
     def tables(self) -> dict[str, DataFrame]:
-        return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": self.starts}
+        starts = frame(self.spark, STARTS, self.starts)
+        return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": starts}
 
-    def change(self, new: Rows, gone: Rows) -> str:
-        """Change the edges and continue, from the kept state if there is one; return the form of the run."""
+    def change(self, new: Rows, gone: Rows, starts: Rows | None = None) -> str:
+        """Change the edges and continue, from the kept state if there is one; return the form of the run.
+
+        ``starts`` replaces all starts.
+        """
         for row in gone:
             self.edges.remove(row)
         self.edges = self.edges + new
         stored = self.spark.createDataFrame(self.rows, self.schema)
         inserted = {"edges": frame(self.spark, EDGES, new)}
         deleted = {"edges": frame(self.spark, EDGES, gone)} if gone else {}
+        if starts is not None:
+            inserted["starts"] = frame(self.spark, STARTS, [row for row in starts if row not in self.starts])
+            deleted["starts"] = frame(self.spark, STARTS, [row for row in self.starts if row not in starts])
+            self.starts = starts
         if self.state is None:
             keeping = Keeping(self.spark)
             run = continue_fixpoint(self.program, stored, self.tables, inserted, deleted, keeping=keeping)

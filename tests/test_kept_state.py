@@ -1,6 +1,7 @@
 """A run that goes on from the last one's kept state reads changed rows alone, and has the rows of a full run.
 
-Where the state does not fit, the shim raises ``PARALAGG_KEPT_STATE``, which is a ``StateLostError`` here.
+Where the state does not fit, the shim raises ``PARALAGG_KEPT_STATE``, which is a ``StateLostError`` here. Where many
+rows fall, it raises ``PARALAGG_MANY_FALL``, which is a ``NotMaintainableError``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,20 @@ from kept_table import Table, edge
 from test_maintain import CASES
 
 from pyspark_paralagg.backends.kept import StateLostError
+from pyspark_paralagg.maintenance.continuation import NotMaintainableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KEPT = ("shortest paths", "parents", "values that hide their origin", "components", "doubles", "distances of subsets")
+KEPT = (
+    "shortest paths",
+    "parents",
+    "values that hide their origin",
+    "components",
+    "doubles",
+    "distances of subsets",
+    "reach",
+)
 SHARED, PARTITIONED = "100000", "0"
 """Values of ``spark.paralagg.broadcast.maxBytes``: the edges are in all tasks, or each task has its own."""
 
@@ -74,6 +84,40 @@ def changed_often(spark: SparkSession, case: str, placement: str) -> None:
         assert "from the kept state" in table.change([edge(rng, nodes) for _ in range(4)] + gone[:1], gone)
     assert "from the kept state" in table.insert([edge(rng, 20)])
     assert "from the kept state" in table.change([], table.edges[2:])
+
+
+@pytest.mark.parametrize("case", ["shortest paths", "parents", "distances of subsets"])
+def test_base_rows_are_kept_once_a_row_was_deleted(parallel: SparkSession, case: str) -> None:
+    parallel.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    rng = random.Random(case)  # noqa: S311 - likewise
+    table = Table(parallel, case, [edge(rng, 14) for _ in range(24)])
+    table.insert([edge(rng, 14)])
+    assert table.state is not None
+    assert not table.state.has_base
+    for starts in ([(0, 0), (1, 3), (4, 1)], [(1, 3), (9, 2), (4, 2)], [(9, 2)], []):
+        assert "from the kept state" in table.change([edge(rng, 14)], [], starts=list(starts))
+        assert table.state.has_base
+        table.insert([edge(rng, 14)])
+
+
+def test_many_rows_that_fall_end_the_run(spark: SparkSession) -> None:
+    table = Table(spark, "shortest paths", [(n, n + 1, 1) for n in range(1_500)])
+    table.insert([(5, 2_000, 1)])
+    state = table.state
+    assert state is not None
+    with pytest.raises(NotMaintainableError, match=r"more than 1,000 of 1,502 stored rows may have lost their support"):
+        table.change([], [(1, 2, 1)])
+    assert not state.is_there(spark)
+
+
+def test_no_limit_ends_a_kept_set_early(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few changed rows come to the driver by a LIMIT, which is no limit of the stored rows."""
+    monkeypatch.setattr("pyspark_paralagg.maintenance.rows.MAX_DRIVER_ROWS", 50)
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    table = Table(spark, "reach", [(n, n + 1, 1) for n in range(80) if n != 49])
+    assert "ends at" not in table.insert([(1, 90, 1)])
+    assert "ends at" not in table.insert([(49, 50, 1)])
 
 
 def test_a_deleted_row_that_the_state_does_not_have(spark: SparkSession) -> None:

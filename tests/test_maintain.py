@@ -80,6 +80,11 @@ CASES: dict[str, dict[str, Any]] = {
         "base": lambda t: t["edges"].selectExpr("src AS node", "src AS dist"),
         "step": label,
     },
+    "reach": {
+        "keys": "node",
+        "base": lambda t: t["starts"].select("node"),
+        "step": lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node"),
+    },
     "closure by doubling": {
         "keys": ["src", "dst"],
         "base": lambda t: t["edges"].select("src", "dst"),

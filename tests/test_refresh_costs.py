@@ -33,7 +33,7 @@ def test_maintained_deletes_cost_what_they_took() -> None:
 
 def test_the_cost_of_deletes_is_forgotten_by_and_by() -> None:
     record, tries = replace(FULL, costs=Costs(1.0, 9.0)), 0
-    while decide._costs_more(record.costs):
+    while decide.costs_more(record.costs.deletes, record.costs.full):
         record, tries = replace(FULL, costs=after(record, 101.0)), tries + 1
     assert 5 < tries < 20
 
@@ -45,7 +45,14 @@ def test_clocks_that_differ_say_nothing(seconds: float | None) -> None:
 
 @pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 3.4), Costs(10.0, 21.0)])
 def test_small_differences_and_unknown_costs_decide_nothing(costs: Costs) -> None:
-    assert not decide._costs_more(costs)
+    assert not decide.costs_more(costs.deletes, costs.full)
+
+
+def test_deletes_from_a_kept_state_have_a_cost_of_their_own() -> None:
+    known = Costs(2.0, 9.0, 5.0)
+    record = replace(FULL, kind="incremental", has_deletes=True, from_state=True, costs=known)
+    assert after(record, 101.5) == Costs(2.0, 9.0, 1.5)
+    assert after(replace(FULL, costs=known), 104.0) == Costs(4.0, 8.1, 4.5)
 
 
 def test_a_record_is_read_as_it_was_written_and_older_ones_have_no_costs() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.states import has_state
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_paralagg.delta.record import Consumed, Costs, LastRefresh
+    from pyspark_paralagg.delta.record import Consumed, LastRefresh
     from pyspark_paralagg.delta.report import Kind
     from pyspark_paralagg.delta.tables import Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
@@ -92,7 +93,8 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             return Decision("none", reason, changes)
         _check_program(program, obstacle, changes)
         if by_cost and changes.has_deletes:
-            _check_costs(last.costs)
+            from_state = isinstance(program, Program) and has_state(spark, program, last.record.id)
+            _check_costs(last.costs.full, last.costs.from_state if from_state else last.costs.deletes)
         _check_types(changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
         return Decision("full", str(reason), changes)
@@ -189,17 +191,15 @@ _FACTOR, _SLACK = 2.0, 1.5
 """Times of small tables on a busy machine differ less than that."""
 
 
-def _costs_more(costs: Costs) -> bool:
-    """Return whether deletes took ``_FACTOR`` times as long as a full refresh, and ``_SLACK`` s more."""
-    if costs.full is None or costs.deletes is None:
-        return False
-    return costs.deletes > _FACTOR * costs.full + _SLACK
+def costs_more(deletes: float | None, full: float | None) -> bool:
+    """Return whether ``deletes`` took ``_FACTOR`` times as long as a ``full`` refresh, and ``_SLACK`` s more."""
+    return full is not None and deletes is not None and deletes > _FACTOR * full + _SLACK
 
 
-def _check_costs(costs: Costs) -> None:
-    if _costs_more(costs):
-        deletes, full = f"{costs.deletes:.1f} s for the deletes of an earlier one", f"{costs.full:.1f} s for all rows"
-        raise _FullRefresh(f"a full refresh costs less: {full}, {deletes} (full=False maintains them anyway)")
+def _check_costs(full: float | None, deletes: float | None) -> None:
+    if costs_more(deletes, full):
+        times = f"{full:.1f} s for all rows, {deletes:.1f} s for the deletes of an earlier one"
+        raise _FullRefresh(f"a full refresh costs less: {times} (full=False maintains them anyway)")
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_2055")

@@ -42,10 +42,14 @@ class Consumed:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of the last full refresh, and of the last one that maintained deletes or tried to; None if not known."""
+    """Seconds of the last full refresh, and of the last one that maintained deletes or tried to; None if not known.
+
+    ``from_state`` is that of the last one that maintained deletes from a kept state; it is not one of ``deletes``.
+    """
 
     full: float | None = None
     deletes: float | None = None
+    from_state: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Record:
 
     ``read`` is the target's version that it continued or replaced (-1: there was none). ``obstacle`` is the reason why
     the next refresh of this program cannot continue from this one, None if it can. It ``began`` so many seconds after
-    1970, and spent ``wasted`` seconds on deletes that it then did not maintain. ``costs`` are those of earlier ones.
+    1970, and spent ``wasted`` seconds on deletes that it then did not maintain. ``from_state``: it went on from a kept
+    state. ``costs`` are those of earlier ones.
     """
 
     kind: str
@@ -66,6 +71,7 @@ class Record:
     began: float | None = None
     wasted: float = 0.0
     has_deletes: bool = False
+    from_state: bool = False
     costs: Costs = Costs()
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -102,12 +108,15 @@ class LastRefresh:
         if spent <= 0:  # clocks of two machines
             return record.costs
         full = spent - record.wasted if record.kind == "full" else record.costs.full
-        deletes = record.costs.deletes
-        if record.wasted or (record.kind == "incremental" and record.has_deletes):
+        deletes, from_state = record.costs.deletes, record.costs.from_state
+        maintains = record.kind == "incremental" and record.has_deletes
+        if maintains and record.from_state:
+            from_state = spent
+        elif record.wasted or maintains:
             deletes = spent
-        elif record.kind == "full" and deletes is not None:
-            deletes *= _FORGETTING
-        return Costs(full, deletes)
+        elif record.kind == "full":
+            deletes, from_state = (None if cost is None else _FORGETTING * cost for cost in (deletes, from_state))
+        return Costs(full, deletes, from_state)
 
 
 def last_refresh(target: Table, version: int) -> LastRefresh | None:

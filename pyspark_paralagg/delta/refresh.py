@@ -17,7 +17,7 @@ from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.states import keeping_of, remember, state_of
+from pyspark_paralagg.delta.states import keeping_of, keeping_of_whole, remember, state_of
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.maintenance.continuation import (
@@ -61,6 +61,7 @@ class Refresh:
         self._since_1970 = time.time() - (time.perf_counter() - began)
         self._wasted = 0.0
         self._loaded = ""
+        self._is_from_state = False
         self._spark = spark
         self._target = target
         self._program = program
@@ -125,9 +126,19 @@ class Refresh:
             self._snapshot = self._target.snapshot()
         self._record_time("fixpoint")
         writer = self._writer(decision, self._program.obstacle_after(whole))
-        commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
-        self._record_time("write")
-        return self._report(decision, commit, report(whole), _Counts(int(commit.metrics.get("numOutputRows", 0))))
+        keeping = keeping_of_whole(self._spark, self._program, whole) if isinstance(self._program, Program) else None
+        if keeping is not None and isinstance(self._program, Program):
+            whole = self._program.whole(frames, keeping)
+        try:
+            commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
+            self._record_time("write")
+            run = report(whole)
+            if keeping is not None and run is not None:
+                remember(self._spark, writer.record.id, keeping, run.tuples)
+        finally:
+            if keeping is not None:
+                keeping.free()
+        return self._report(decision, commit, run, _Counts(int(commit.metrics.get("numOutputRows", 0))))
 
     def _incremental(
         self, program: Program, decision: Decision, snapshot: Snapshot, backend: str | None
@@ -158,6 +169,7 @@ class Refresh:
             self._loaded = f"all rows: {why}"
             return None
         also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
+        self._is_from_state = True
         self._loaded = f"only changed rows{also}: the last refresh has kept its state"
         return grown
 
@@ -213,6 +225,7 @@ class Refresh:
             began=self._since_1970,
             wasted=self._wasted,
             has_deletes=decision.changes.has_deletes,
+            from_state=self._is_from_state,
             costs=self._costs(),
         )
         return Writer(self._target, number, record)

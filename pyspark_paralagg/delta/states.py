@@ -10,15 +10,18 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
+from pyspark_paralagg.report.engine_report import SPARK, describe
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.maintenance.program import Program
 
 MAX_STATES = 16
 """So many tables have a state; Spark evicts states before, if memory is needed."""
+
+_OTHER_FORMS = ("bitmap", "bit_rows", "decomposition", "relation_indexes")
 
 _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
@@ -43,6 +46,26 @@ def state_of(spark: SparkSession, program: Program, refresh: str | None) -> Kept
 def keeping_of(spark: SparkSession, program: Program) -> Keeping | None:
     """Return the wish to keep the state of a run; None if no later refresh could go on from it."""
     return Keeping(spark) if _obstacle(spark, program) is None else None
+
+
+def has_state(spark: SparkSession, program: Program, refresh: str) -> bool:
+    """Return whether the next refresh can go on from a state that the ``refresh`` with this id has left."""
+    state = _states.get(refresh)
+    return state is not None and _obstacle(spark, program) is None and state.is_there(spark)
+
+
+def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) -> Keeping | None:
+    """Return the wish to keep the state of a full run; ``whole`` is its fixpoint, compiled without the wish.
+
+    None if a later refresh could not go on from it, or if the engine evaluates ``whole`` in a form that has no state.
+    """
+    described = describe(whole)
+    if described is None or described["backend"] != SPARK or program.obstacle is not None:
+        return None
+    strata = described["plan"]["strata"]
+    has_other_form = len(strata) != 1 or any(strata[0][form] for form in _OTHER_FORMS)
+    has_checkpoints = conf.read(spark, conf.CHECKPOINT_DIR) is not None  # a kept run has none
+    return None if has_other_form or has_checkpoints else keeping_of(spark, program)
 
 
 def _obstacle(spark: SparkSession, program: Program) -> str | None:

@@ -166,10 +166,13 @@ class Program:
         """Return the type of each column of the result."""
         return {c.name: c.type for c in self.relation.columns}
 
-    def whole(self, frames: Frames) -> DataFrame:
-        """Return the fixpoint over these rows; lazy, except on plain DataFrames."""
-        base = self._base.fill(lambda read: frames[read.source or ""])
-        return self._run(Declaration(base, self.recursion.keys, self.recursion.aggs), frames, {})
+    def whole(self, frames: Frames, keeping: Keeping | None = None) -> DataFrame:
+        """Return the fixpoint over these rows; lazy, except on plain DataFrames. ``keeping`` is for its run."""
+        base, keys, aggs = self._base.fill(lambda read: frames[read.source or ""]), *self._keys_and_aggs
+        if keeping is None:
+            return self._run(Declaration(base, keys, aggs), frames, {})
+        settled = Declaration(base, keys, aggs, base.limit(0), settled=True, keeping=keeping)  # all rows are new
+        return self._run(settled, frames, {})
 
     def obstacle_after(self, whole: DataFrame) -> str | None:
         """Return why a later refresh cannot continue the fixpoint ``whole``; None if the compiler allows it."""
@@ -262,7 +265,7 @@ class Program:
         rows that sources have lost, and ``frames`` the new rows. Raises ``UnsupportedError`` if ``backend`` does not
         support it.
         """
-        keys, aggs = self.recursion.keys, self.recursion.aggs
+        keys, aggs = self._keys_and_aggs
         settled = Declaration(candidates, keys, aggs, stored, settled=True, keeping=keeping)
         return self._run(settled, frames, {"backend": backend})
 
@@ -272,7 +275,11 @@ class Program:
 
     def over(self, base: DataFrame, frames: Frames, backend: str | None) -> DataFrame:
         """Return the fixpoint over other rows of the base; lazy."""
-        return self._run(Declaration(base, self.recursion.keys, self.recursion.aggs), frames, {"backend": backend})
+        return self._run(Declaration(base, *self._keys_and_aggs), frames, {"backend": backend})
+
+    @property
+    def _keys_and_aggs(self) -> tuple[Keys, Aggregations]:
+        return self.recursion.keys, self.recursion.aggs
 
     def _run(self, declaration: Declaration, frames: Frames, options: Mapping[str, Any]) -> DataFrame:
         name, step = self.recursion.name, self.step_over(frames)
