@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Step = dict[str, Any]
 
-BaseRows: TypeAlias = Literal["whole", "changes", "new"]
+BaseRows: TypeAlias = Literal["whole", "all", "changes", "new"]
 _LOST, _MANY_FALL = "PARALAGG_KEPT_STATE", "PARALAGG_MANY_FALL"
 
 
@@ -63,27 +63,29 @@ class Falls:
 
     The initial rows of its relation are the base rows that those sources have lost. A derivation supports a row if both
     have the same value in the dependent column at ``by``, fractions within the relative ``tolerance``; None: if both
-    have the same key. No more than ``most`` rows may fall. The result has a last column ``flag``: true for rows that
-    leave, false for new and changed ones.
+    have the same key. ``by_parents``: the last derivation that changed a row is support enough. No more than ``most``
+    rows may fall. The result has a last column ``flag``: true for rows that leave, false for new and changed ones.
     """
 
     removed: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]
     by: int | None
     tolerance: float
+    by_parents: bool
     most: int
     flag: str
 
     def to_json(self) -> dict[str, Any]:
         """Return what the shim reads (``FallsSpec``)."""
         by = -1 if self.by is None else self.by
-        return {"by": by, "tolerance": str(self.tolerance), "most": self.most, "flag": self.flag}
+        limits = {"tolerance": str(self.tolerance), "most": self.most}
+        return {"by": by, "by_parents": self.by_parents, "flag": self.flag, **limits}
 
 
 class Keeping:
     """The wish that a run keeps its state, and goes on from that of an earlier run, if one is given.
 
-    ``base`` says what base rows the run gets, and whether it keeps them: ``"whole"``, all of them; ``"changes"`` of
-    those that the state before it has kept; or ``"new"`` ones, without keeping them.
+    ``base`` says what base rows the run gets: ``"whole"``, all of them, which it keeps; ``"all"`` of them, without
+    keeping them; ``"changes"`` of those that the state before it has kept; or ``"new"`` ones alone.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Keeping:
                 message = "a rule reads a source twice, and rows were deleted"
                 raise StateLostError(message)
         if len(compiled.plan.strata) == 1:
-            has_base = self._base != "new"
+            has_base = self._base in {"whole", "changes"}
             application = self._session.sparkContext.applicationId
             self._left = KeptState(application, self._name, step, compiled, has_base=has_base)
         return compiled

@@ -109,10 +109,10 @@ class LastRefresh:
             return record.costs
         full = spent - record.wasted if record.kind == "full" else record.costs.full
         deletes, from_state = record.costs.deletes, record.costs.from_state
-        maintains = record.kind == "incremental" and record.has_deletes
-        if maintains and record.from_state:
+        tried = bool(record.wasted) or (record.kind == "incremental" and record.has_deletes)
+        if tried and record.from_state:
             from_state = spent
-        elif record.wasted or maintains:
+        elif tried:
             deletes = spent
         elif record.kind == "full":
             deletes, from_state = (None if cost is None else _FORGETTING * cost for cost in (deletes, from_state))

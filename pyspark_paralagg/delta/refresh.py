@@ -164,12 +164,13 @@ class Refresh:
         last = None if self._last is None else self._last.record.id
         try:
             state = state_of(self._spark, program, last)
+            self._is_from_state = True
             grown = grow_fixpoint(program, stored, frames, inserted, deleted, state)
         except StateLostError as why:
+            self._is_from_state = False
             self._loaded = f"all rows: {why}"
             return None
         also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
-        self._is_from_state = True
         self._loaded = f"only changed rows{also}: the last refresh has kept its state"
         return grown
 

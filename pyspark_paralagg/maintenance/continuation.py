@@ -175,10 +175,11 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     lost = program.candidates(deleted, _before(frames, deleted), none, base_only=True) if deleted else None
     falls = None
     if deleted:
-        by, tolerance = support_of(state.compiled.program)
-        falls = Falls(program.step_over(_filled(frames, deleted)), by, tolerance, _most_fallen(state.rows), REMOVED)
-    can_keep = program.has_rowwise_base and (needs_all or state.has_base)
-    base: BaseRows = "new" if not can_keep else "whole" if needs_all else "changes"
+        removed, support = program.step_over(_filled(frames, deleted)), support_of(state.compiled.program)
+        falls = Falls(removed, *support, _most_fallen(state.rows), REMOVED)
+    base: BaseRows = "changes" if state.has_base else "new"
+    if needs_all:
+        base = "whole" if program.has_rowwise_base else "all"
     keeping = Keeping(stored.sparkSession, state, falls, base)
     try:
         changed = program.changes(new or none, _filled(frames, inserted), lost or none, keeping=keeping)

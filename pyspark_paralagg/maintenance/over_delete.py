@@ -47,10 +47,13 @@ def compares_values(whole: DataFrame, relation: str) -> bool:
     return supports_have_the_value(program_from_json(described["plan"][EXTRAS]["program"]), relation)
 
 
-def support_of(program: CompiledProgram) -> tuple[int | None, float]:
+def support_of(program: CompiledProgram) -> tuple[int | None, float, bool]:
     """Return by which dependent column a derivation supports a row of the only relation, and the relative tolerance.
 
-    The column is None if every derivation of a row's keys supports it.
+    The column is None if every derivation of a row's keys supports it. The last result tells whether the derivation
+    that last changed a row is support enough. It was derived from a *parent*, and a row never changes after its
+    children: a child that has another value then would have changed, too. So parents lead to base rows, never around a
+    cycle. That holds for sets, and if supports have the value of the row, which nothing else in the row may follow.
     """
     from pyspark_paralagg.compile.prove.find_support import (  # noqa: PLC0415 - as above
         supports_have_the_value,
@@ -60,8 +63,8 @@ def support_of(program: CompiledProgram) -> tuple[int | None, float]:
     [relation] = program.relations
     value = value_column(relation)
     if value is None or not supports_have_the_value(program, relation.name):
-        return None, 0.0
-    return relation.dependents.index(value), _ROUNDING.get(value.column.type, 0.0)
+        return None, 0.0, not relation.dependents
+    return relation.dependents.index(value), _ROUNDING.get(value.column.type, 0.0), len(relation.dependents) == 1
 
 
 def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the stored rows

@@ -14,12 +14,13 @@ import org.apache.spark.sql.paralagg.load.{
   Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Route, Routes, SortedTexts, Strings, Texts
 }
 import org.apache.spark.sql.paralagg.loop.{
-  BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, Falling, FixpointLoop, LoadedRows
+  BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, ChangedBase, EndlessClimb, Falling, FixpointLoop,
+  LoadedRows
 }
 import org.apache.spark.sql.paralagg.plan.{KeptSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  BaseRows, BitRowsEdges, BitmapEdges, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState, RelationPart,
-  RouteContents, Shape
+  BaseRows, BitRowsEdges, BitmapEdges, FallenRows, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState,
+  RelationPart, RouteContents, Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
@@ -194,65 +195,52 @@ final class GangTask(job: GangJob, context: TaskContext) {
     if (isAnywhere(found.isEmpty)) throw KeptStates.lost("an executor has evicted its part")
     val state = found.get
     state.unfit(contents, routes).foreach(why => throw KeptStates.lost(why))
-    val code = new KernelCode(stratum, state.shape, tasks, ansi, traced = false)
+    val parts = state.loop.parts
     val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
     if (isAnywhere(grown.missing > 0)) throw KeptStates.lost("it does not have all deleted rows")
-    val removedBase =
-      state.loop.parts.map(p => rows(routes.initial(p.index)).map(b => LoadedRows(p.ids(b), p.values(b))))
-    val falling = kept.flatMap(_.falls).map { f =>
-      val falling = new Falling(stratum, state.loop, f, code, gang)
-      falling.run(grown.lost, p => removedBase(p.index))
-      if (falling.isTooMany)
-        throw new ParalaggException(ErrorCodes.ManyFall, s"more than ${f.most} rows fall.", "run it in full.")
-      falling
-    }
+    val restarts = mayRestart(parts)
+    val code = new KernelCode(stratum, state.shape, tasks, ansi, restarts || parts.exists(_.isTraced))
+    val restarted = if (restarts) Some(FallenRows.restart(parts)) else None
+    val base = new ChangedBase(parts, kept.get.base, state.base, rows, routes)
+    if (isAnywhere(base.isMissing)) throw KeptStates.lost("it does not have all deleted base rows")
+    val fallen = restarted.orElse(kept.flatMap(_.falls).map { f =>
+      new Falling(stratum, state.loop, f, code, gang).search(grown.lost, base.removed).getOrElse(
+        throw new ParalaggException(ErrorCodes.ManyFall, s"more than ${f.most} rows fall.", "run it in full."))
+    }).getOrElse(FallenRows.none(parts))
     ends("fallen")
-    val fell = falling.fold(state.loop.parts.map(_ => Array.emptyIntArray))(_.ids)
-    val loop = grown.build(fell, falling.exists(_.count > 0))
-    val base = baseOf(state, loop, rows, removedBase)
+    val loop = grown.build(fallen.ids, fallen.isAny)
     ends("indexes")
     endLoading()
     ends("waiting")
-    def starts(p: RelationPart): Array[LoadedRows] = {
-      val (ids, values) = base.fold((Array.emptyIntArray, Array.emptyLongArray))(_(p.index).of(fell(p.index)))
-      baseRows(loop, rows)(p) :+ LoadedRows(ids, values)
-    }
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
-      stratum, loop, code, gang, memory, starts, _ => None, None, None, rollOverRows, Some(grown.reapplied),
-      grown.derivedAgain)
-    def result = resultOf(loop, strings) ++ falling.iterator.flatMap(goneOf(_, loop, strings))
-    keeping(loop, state.shape, evaluate(loop, fixpoint, result, placement = ", from the kept state"), base)
+      stratum, loop, code, gang, memory, base.starts(_, fallen.ids), _ => None, None, None, rollOverRows,
+      Some(grown.reapplied), fallen.derivedAgain)
+    def result = resultOf(loop, strings) ++ goneOf(fallen, strings)
+    val placement = if (restarts) ", again from the kept state" else ", from the kept state"
+    keeping(loop, state.shape, evaluate(loop, fixpoint, result, placement = placement), base.toKeep)
   }
 
-  /** Returns all base rows, if the inputs have them, or the state and their changes. */
-  private def baseOf(
-      state: KeptState, loop: LoopState, rows: Array[Array[Block]], removed: Array[Array[LoadedRows]])
-      : Option[Array[BaseRows]] = {
-    def of(p: RelationPart, loaded: Array[LoadedRows]) = BaseRows(loaded.map(r => (r.ids, r.values)), p.valueWords)
-    def added(p: RelationPart) = of(p, baseRows(loop, rows)(p))
-    def changed(p: RelationPart, before: BaseRows) =
-      before.plus(added(p)).flatMap(_.plus(of(p, removed(p.index)).negative))
-    kept.get.base match {
-      case "whole" => Some(loop.parts.map(added))
-      case "changes" =>
-        val all = loop.parts.flatMap(p => changed(p, state.base.get(p.index)))
-        if (isAnywhere(all.length < loop.parts.length)) throw KeptStates.lost("it does not have all deleted base rows")
-        Some(all)
-      case _ => None
-    }
-  }
+  /**
+   * Tests whether all rows are derived again, which costs no more than the loop of a full run: then each row has its
+   * parent, and later runs know which rows fall. Nulls would need more than one parent.
+   */
+  private def mayRestart(parts: Array[RelationPart]): Boolean =
+    kept.exists(k => k.hasAllBase && k.falls.exists(_.byParents)) &&
+      !parts.exists(p => p.isTraced || p.shape.dependents.contains(true))
 
   /** Tests whether the condition holds in any task. */
   private def isAnywhere(condition: Boolean): Boolean = gang.allreduce(Array(if (condition) 1.0 else 0.0))(0) > 0
 
   /** Returns the rows that leave the result. */
-  private def goneOf(falling: Falling, loop: LoopState, strings: Dictionary): Iterator[(Int, Array[Byte])] = {
-    val gone = falling.gone(loop)
-    outputs.indices.iterator.flatMap { at =>
-      val (p, ids) = gone(outputs(at))
-      placed(at, allResults(at).rows(p, ids, strings, partitions, gang.part, tasks, flag = true))
+  private def goneOf(fallen: FallenRows, strings: Dictionary): Iterator[(Int, Array[Byte])] =
+    if (!removes) Iterator.empty
+    else {
+      val gone = fallen.gone
+      outputs.indices.iterator.flatMap { at =>
+        val (p, ids) = gone(outputs(at))
+        placed(at, allResults(at).all(p, ids, strings, partitions, gang.part, tasks, flag = true))
+      }
     }
-  }
 
   private def baseRows(loop: LoopState, rows: Array[Array[Block]])(p: RelationPart): Array[LoadedRows] =
     loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }

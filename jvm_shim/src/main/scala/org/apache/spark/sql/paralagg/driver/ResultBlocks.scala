@@ -24,18 +24,30 @@ final class ResultBlocks(relation: RelationSpec, hasFlag: Boolean = false) {
   private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
   private val codec = new BlocksCodec(Array(route))
 
-  /** Encodes rows of a part, those of `task` by its owner's hash, a block for each target and about 2^20 rows. */
+  /** Encodes the rows of a part that belong to the result; see `all`. */
   def rows(
       p: RelationPart,
       candidates: Iterator[Int],
       strings: Dictionary,
       targets: Int,
       task: Int,
+      tasks: Int): Iterator[(Int, Array[Byte])] =
+    all(p, candidates.filter(p.isResult), strings, targets, task, tasks, flag = false)
+
+  /**
+   * Encodes rows of a part, those of `task` by its owner's hash, a block for each target and about 2^20 rows. They get
+   * the `flag`, if there is one.
+   */
+  def all(
+      p: RelationPart,
+      ids: Iterator[Int],
+      strings: Dictionary,
+      targets: Int,
+      task: Int,
       tasks: Int,
-      flag: Boolean = false): Iterator[(Int, Array[Byte])] = {
+      flag: Boolean): Iterator[(Int, Array[Byte])] = {
     val aligned = tasks == targets
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
-    val ids = candidates.filter(p.isResult)
     new Iterator[Iterator[(Int, Array[Byte])]] {
       override def hasNext: Boolean = ids.hasNext
       override def next(): Iterator[(Int, Array[Byte])] = {

@@ -3,16 +3,20 @@ package org.apache.spark.sql.paralagg.loop
 import java.util.BitSet
 
 import org.apache.spark.sql.paralagg.codegen.KernelCode
-import org.apache.spark.sql.paralagg.gang.Gang
-import org.apache.spark.sql.paralagg.plan.{FallsSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, LostRows, RelationPart}
+import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
+import org.apache.spark.sql.paralagg.load.LongBuffer
+import org.apache.spark.sql.paralagg.plan.{FallsSpec, RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.{Accumulator, FallenRows, LoopState, LostRows, RelationPart, RowAddress}
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /**
  * The search for the rows of a kept state that may have lost their support: the first half of delete and re-derive
- * (`maintenance/over_delete.py` says which rows fall). The loop's own rules read the values of the rows, and write what
- * they derive beside them. Derived from a removed row, then from rows that fell, it never is better than a row's value,
- * since the rows are a fixpoint: the best one tells whether the row falls.
+ * (`maintenance/over_delete.py` says which rows fall).
+ *
+ * The loop's own rules read the values of the rows, and write what they derive beside them. Derived from removed rows,
+ * it never is better than a row's value, since the rows are a fixpoint: the best one tells whether the row falls. From
+ * the rows that fall, the rules derive more. If the state knows the parent of each row, the children of these rows fall
+ * instead, and a removed row of a static side makes a row fall only if it joins the parent of that row.
  */
 final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, code: KernelCode, gang: Gang) {
   private val parts = kept.parts.map(_.beside)
@@ -20,41 +24,74 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
   private val runner = runnerOf(all, _ => true)
   private val exchange = new DeltaExchange(stratum, all, runner.combiners, gang)
   private val fallen = parts.map(_ => new BitSet)
+  private val byParents = falls.byParents && parts.forall(_.isTraced)
 
-  /** The number of rows that fell, in all tasks. */
-  var count: Long = 0
-
-  /** Tests whether more rows fell than may. The search has then ended early. */
-  def isTooMany: Boolean = count > falls.most
-
-  /** Searches from rows that static indexes lose, and from base rows that were removed. Collective. */
-  def run(lost: Seq[LostRows], base: RelationPart => Array[LoadedRows]): Unit = {
+  /** Returns the rows that fall; None if they are too many. `base` are removed base rows. Collective. */
+  def search(lost: Seq[LostRows], base: RelationPart => Array[LoadedRows]): Option[FallenRows] = {
     parts.foreach(p => runner.put(p, p.pending, base(p)))
     lost.foreach { l =>
       val over = kept.over(parts, Map(l.index -> l.rows), l.targets)
       parts.foreach(takeDrivers(_, l))
-      runnerOf(over, stratum.rules(_).probes.exists(_.index == l.index)).applyRules()
+      runnerOf(over, rule => reads(stratum.rules(rule), l) && !isDirect(rule, l)).applyRules()
     }
-    var isActive = true
-    while (isActive) {
-      exchange.run(Array.emptyDoubleArray, 0)
-      parts.foreach(takeFallen)
-      val fell = gang.allreduce(Array(parts.map(_.currentSize).sum.toDouble))(0).toLong
-      count += fell
-      isActive = fell > 0 && !isTooMany
-      if (isActive) runner.applyRules()
-      gang.check()
-    }
+    exchange.run(Array.emptyDoubleArray, 0)
+    parts.foreach(takeFallen)
+    val count = if (byParents) childrenFall(lost) else derivedFall()
     kept.parts.foreach(p => p.shareGhosts(parts(p.index)))
+    parts.foreach(p => fallen(p.index).stream().forEach(copyRow(p, _)))
     parts.foreach(p => p.state = p.pending) // of the rows that fell it has the values
+    if (count > falls.most) None
+    else Some(new FallenRows(kept.parts, parts, fallen.map(_.stream().toArray), count > 0))
   }
 
-  /** Returns the ids of the rows that fell. */
-  def ids: Array[Array[Int]] = fallen.map(_.stream().toArray)
+  /** Lets rows fall that rules derive from fallen ones. Returns their number in all tasks. */
+  private def derivedFall(): Long = {
+    var count = 0L
+    var isActive = true
+    while (isActive) {
+      val fell = gang.allreduce(Array(parts.map(_.currentSize).sum.toDouble))(0).toLong
+      count += fell
+      isActive = fell > 0 && count <= falls.most
+      if (isActive) {
+        runner.applyRules()
+        exchange.run(Array.emptyDoubleArray, 0)
+        parts.foreach(takeFallen)
+      }
+      gang.check()
+    }
+    count
+  }
 
-  /** Returns the fallen rows that `loop` does not have, by relation: a part with their values, and their ids. */
-  def gone(loop: LoopState): Seq[(RelationPart, Iterator[Int])] =
-    parts.toSeq.map(p => p -> ids(p.index).iterator.filterNot(loop.part(p.index).isPresent))
+  /** Lets rows fall whose parents a lost row has joined, and the children of fallen rows. Returns their number. */
+  private def childrenFall(lost: Seq[LostRows]): Long = {
+    val Array(part) = parts
+    val remote = Array.fill(gang.tasks)(new LongBuffer)
+    for (l <- lost; rule <- stratum.rules.indices if isDirect(rule, l); driver <- l.rows.filled) {
+      val address = RowAddress.of(part.index, gang.part, driver)
+      (l.rows.offsets(driver) until l.rows.offsets(driver + 1)).foreach { row =>
+        val target = l.targets(rule).int(row)
+        if (target >= 0) fallIfChild(part, target, address)
+        else if (part.ghostRemote(~target) >= 0) {
+          remote(part.ghostOwner(~target)).add(part.ghostRemote(~target))
+          remote(part.ghostOwner(~target)).add(address)
+        }
+      }
+    }
+    val (in, _) = gang.exchange(remote.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
+    in.foreach(words => if (words != null) words.grouped(2).foreach(w => fallIfChild(part, w(0).toInt, w(1))))
+    new ParentTree(part, gang).fall(fallen(part.index), falls.most)
+  }
+
+  private def fallIfChild(p: RelationPart, id: Int, parent: Long): Unit =
+    if (id < p.state.capacity && p.isPresent(id) && p.state.parents(id) == parent) fallen(p.index).set(id)
+
+  private def reads(rule: RuleSpec, lost: LostRows): Boolean = rule.probes.exists(_.index == lost.index)
+
+  /** Tests whether a lost row names the driver's row and the target of a rule, so that parents decide. */
+  private def isDirect(rule: Int, lost: LostRows): Boolean = byParents && {
+    val r = stratum.rules(rule)
+    r.target.kind == "resolved" && r.resolvingProbe.index == lost.index && r.resolvingProbe.aligned
+  }
 
   private def runnerOf(loop: LoopState, applies: Int => Boolean) =
     new Runner(stratum, loop, code, () => gang.check(), applies)
@@ -104,8 +141,12 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
     })
   }
 
-  private def copyRow(p: RelationPart, id: Int): Unit = p.state.columns.indices.foreach { j =>
-    p.pending.columns(j)(id) = p.state.columns(j)(id)
-    if (p.state.valid(j) != null) p.pending.valid(j)(id) = p.state.valid(j)(id)
+  /** Gives a fallen row in `pending` the values that it had. */
+  private def copyRow(p: RelationPart, id: Int): Unit = {
+    p.pending.flags(id) = (p.pending.flags(id) | Accumulator.Present).toByte
+    p.state.columns.indices.foreach { j =>
+      p.pending.columns(j)(id) = p.state.columns(j)(id)
+      if (p.state.valid(j) != null) p.pending.valid(j)(id) = p.state.valid(j)(id)
+    }
   }
 }

@@ -83,24 +83,27 @@ class FixpointSpec private (
 
 /**
  * The names of the states that a run takes, if it goes on from some, and that it leaves (`driver.KeptStates`).
- * `base` is what base rows there are: `whole`, all of them, which the state keeps; `changes` of those that it has kept,
- * with the removed ones as initial rows; or `new` ones only.
+ * `base` is what base rows there are: `whole`, all of them, which the state keeps; `all` of them, not to be kept;
+ * `changes` of those that it has kept, with the removed ones as initial rows; or `new` ones only.
  */
 final class KeptSpec(json: JValue) extends Serializable {
   val take: Option[Int] = option(json \ "take")(int)
   val put: Int = int(json \ "put")
   val base: String = text(json \ "base")
+  def hasAllBase: Boolean = base == "whole" || base == "all"
   val falls: Option[FallsSpec] = option(json \ "falls")(new FallsSpec(_))
 }
 
 /**
  * How a run with removed rows finds the rows that fall. A derivation supports a row of the same value of the dependent
  * column `by`, or, if that is -1, of the same key. Fractions are the same within the relative `tolerance`. No more than
- * `most` rows may fall. The result has a last column `flag`: true for rows that leave, false for rows that change.
+ * `most` rows may fall. `byParents`: if the state knows the row that each row was derived from, only a derivation from
+ * that row supports it. The result has a last column `flag`: true for rows that leave, false for rows that change.
  */
 final class FallsSpec(json: JValue) extends Serializable {
   val by: Int = int(json \ "by")
   val tolerance: Double = text(json \ "tolerance").toDouble
+  val byParents: Boolean = bool(json \ "by_parents")
   val most: Int = int(json \ "most")
   val flag: String = text(json \ "flag")
 }

@@ -104,7 +104,7 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
   }
 
   /** Returns the bytes for each id, for the memory account. */
-  def bytesPerId: Long = columns.length * 8L + valid.count(_ != null) + 5
+  def bytesPerId: Long = columns.length * 8L + valid.count(_ != null) + (if (isTraced) 8 else 0) + 5
 }
 
 object Accumulator {

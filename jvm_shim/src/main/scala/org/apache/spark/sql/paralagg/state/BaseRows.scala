@@ -30,6 +30,14 @@ final class BaseRows private (private val words: Array[Long], valueWords: Int) {
     Some(new BaseRows(Arrays.copyOf(out, n), valueWords))
   }
 
+  /** Tests whether a row is among these; its words begin at `from`. */
+  def contains(id: Int, values: Array[Long], from: Int): Boolean = {
+    var at = firstOf(id) * stride
+    while (at < words.length && words(at) == id && compareWords(words, at + 1, values, from, valueWords) != 0)
+      at += stride
+    at < words.length && words(at) == id
+  }
+
   /** Returns the same rows, to be removed by `plus`. */
   def negative: BaseRows = {
     val out = words.clone()

@@ -32,13 +32,11 @@ final class GrownState(
   /** The number of rows to remove that the state does not have. */
   def missing: Int = lost.map(_.removal.missing).sum
 
-  private var fallen = Array.empty[ReappliedRows]
   private var removes = false
 
   /** Returns the state without `fell`, the ids of fallen rows by relation; `removes` if any task has one. Collective. */
   def build(fell: Array[Array[Int]], removes: Boolean): LoopState = {
     this.removes = removes
-    fallen = parts.map(p => new ReappliedRows(p, fell(p.index)))
     parts.foreach(p => fell(p.index).foreach(p.remove))
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     val grown = stratum.staticIndexes.map(i => i -> grow(i, shrink(i, kept.loop.staticIndex(i.id))))
@@ -56,9 +54,6 @@ final class GrownState(
 
   /** Returns the rows to which the rules have to be applied again, once the state is built. */
   def reapplied: Array[ReappliedRows] = parts.map(p => new ReappliedRows(p, joined(p.index)))
-
-  /** Returns the rows that fell. */
-  def derivedAgain: Array[ReappliedRows] = fallen
 
   /**
    * Returns the rows of relation `r` that new rows may join. Rules that look new rows up by a row's id name these rows;

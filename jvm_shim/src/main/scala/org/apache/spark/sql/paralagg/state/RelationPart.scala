@@ -143,8 +143,10 @@ final class RelationPart(
   /** Returns a part with these keys, ghosts and rows; what rules derive for it changes no row. */
   def beside: RelationPart = {
     val other = new RelationPart(index, spec, shape, stratum, keys)
+    other.isTraced = isTraced
     other.state = state
-    other.pending = accumulator()
+    other.pending = other.accumulator()
+    other.ghost = other.accumulator()
     other.shareGhosts(this)
     other.grow()
     other.growGhosts()
