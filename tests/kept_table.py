@@ -77,11 +77,11 @@ class Table:
         derived = run.materialized().df
         changed, removed = run.upserts(derived).collect(), run.removed(derived).collect()
         replaced, left = ({tuple(row)[: self.keys] for row in rows} for rows in (changed, removed))
-        before = values(self.rows)
+        before = {tuple(row) for row in self.rows}
         keys = {tuple(row)[: self.keys] for row in self.rows}
         if run.fallen is None:
             assert run.has_only_new == (self.state is not None and not left and not replaced & keys)
-        assert not values(changed) & before, "rows that did not change"
+        assert not {tuple(row) for row in changed} & before, "rows that did not change"
         assert left <= keys - replaced
         self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced | left] + changed
         assert len(changed) == len(replaced)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MAX_STATES = 16
 """So many tables have a state; Spark evicts states before, if memory is needed."""
 
-_OTHER_FORMS = ("bitmap", "bit_rows", "decomposition", "relation_indexes")
+_WITHOUT_STATE = ("bitmap", "bit_rows", "decomposition", "relation_indexes")
+"""Parts of a Plan that the shim does not keep (``KeptState.fits``)."""
 
 _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
@@ -62,10 +63,11 @@ def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) ->
     described = describe(whole)
     if described is None or described["backend"] != SPARK or program.obstacle is not None:
         return None
-    strata = described["plan"]["strata"]
-    has_other_form = len(strata) != 1 or any(strata[0][form] for form in _OTHER_FORMS)
+    strata, inputs = described["plan"]["strata"], described["plan"]["inputs"]
+    has_state = len(strata) == 1 and not any(strata[0][form] for form in _WITHOUT_STATE)
+    has_strings = any(e["type"] == "string" for i in inputs for e in i["exprs"])
     has_checkpoints = conf.read(spark, conf.CHECKPOINT_DIR) is not None  # a kept run has none
-    return None if has_other_form or has_checkpoints else keeping_of(spark, program)
+    return keeping_of(spark, program) if has_state and not (has_strings or has_checkpoints) else None
 
 
 def _obstacle(spark: SparkSession, program: Program) -> str | None:

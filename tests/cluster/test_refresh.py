@@ -71,15 +71,15 @@ def test_a_refresh_reads_only_changed_rows_if_the_last_one_has_kept_its_state(fa
     new = "only changed rows: the last refresh has kept its state"
     none = "all rows: executors have no state of the last refresh"
     off = "all rows: spark.paralagg.delta.keepState is false"
-    deleted = f"{new}; all rows only to find those that fall"
+    deleted = "only changed rows, and all base rows, since none are kept: the last refresh has kept its state"
     result = fact("kept")
     assert result["loaded"] == [
         ["", ""],  # full
-        [none, none],
+        [new, new],
         [new, new],  # after OPTIMIZE, with rows of both sources, by new objects of the same tables
         [deleted, deleted],
         ["", new],  # another writer has changed one table
-        [none, deleted],
+        [deleted, new],
         [none, new],  # after a commit of one table has failed
         [off, off],
     ]
