@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpi_backend.codegen.aggregates import Accumulating
-from mpi_backend.codegen.expressions import Expressions, no_texts
+from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.values import Value, from_word
 from mpi_backend.codegen.writer import Sites
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.status import DONE
+from mpi_backend.state.strings import MEMO_PARTS
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ _STRINGS = ("S_offsets", "S_data")
 
 
 class Combiner:
-    """The two kernels of a relation. At an error they stop, with its number in ``cur``."""
+    """The two kernels of a relation. At an error they stop, with its number in ``cur``.
+
+    A missing merge of sets suspends them: ``cur[PLACES]`` is the position of the row with which the next call begins.
+    """
 
     def __init__(self, facts: Facts, shape: Shape, relation: str, *, ansi: bool, traced: bool) -> None:
         self._facts = facts
@@ -47,7 +51,9 @@ class Combiner:
     def _strings(self, loop: LoopState) -> list[Array]:
         """Return the arrays of texts, to compare them, and of constants in user-defined aggregators."""
         out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares_texts else []
-        return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out
+        out += [loop.strings.words_of(self.sites.literals)] if self.sites.literals else []
+        memos = [loop.strings.memo(call) for call in self.sites.calls]
+        return [*out, *(memo.array(part) for memo in memos for part in MEMO_PARTS)]
 
     @property
     def _compares_texts(self) -> bool:
@@ -55,9 +61,14 @@ class Combiner:
             type_of(d.column.type).kind == "text" for d in self._relation.dependents
         )
 
-    def _writer(self, code: Source) -> Expressions:
+    def _writer(self, code: Source, *before_leaving: str) -> Expressions:
+        def leave() -> None:
+            for line in ("cur[PLACES] = i", *before_leaving):
+                code.line(line)
+            code.leave()
+
         return Expressions(
-            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=no_texts
+            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=leave
         )
 
     def _accumulating(self, name: str, writer: Expressions) -> Accumulating:
@@ -71,7 +82,7 @@ class Combiner:
         code.line("doubles = words.view(np.float64)")
         code.line("first, stride = cur[0], cur[1]")
         mask_at = len(self._relation.dependents)
-        with code.block("for i in range(len(ids)):"):
+        with code.block("for i in range(cur[PLACES], len(ids)):"):
             code.line("row = ids[i]")
             code.line("at = first + picked[i] * stride")
             values = []
@@ -88,12 +99,12 @@ class Combiner:
     def _apply(self) -> Kernel:
         """Write the kernel that combines changed rows of ``g`` into ``h``. ``difference[0]`` gets Σ|Δ| of sums."""
         code = Source()
-        writer = self._writer(code)
+        writer = self._writer(code, "difference[0] = total")
         into, source = self._accumulating("h", writer), self._accumulating("g", writer)
         into.declare()
         source.declare()
-        code.line("total = 0.0")
-        with code.block("for i in range(g_n[0]):"):
+        code.line("total = difference[0]")
+        with code.block("for i in range(cur[PLACES], g_n[0]):"):
             code.line("row = g_d[i]")
             values = []
             for j in range(len(self._relation.dependents)):
@@ -111,4 +122,5 @@ class Combiner:
 
     def _names(self) -> list[str]:
         out = list(_STRINGS) if self._compares_texts else []
-        return [*out, "literals"] if self.sites.literals else out
+        out += ["literals"] if self.sites.literals else []
+        return [*out, *(f"T{n}_{part}" for n in range(len(self.sites.calls)) for part in MEMO_PARTS)]

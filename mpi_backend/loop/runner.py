@@ -104,16 +104,27 @@ class Runner:
         chosen = np.arange(len(ids), dtype=np.int32) if picked is None else picked
         cur = np.zeros(LENGTH, np.int64)
         cur[0], cur[1] = at, stride
-        combiner.rows(*combiner.rows_arguments(self._loop, into), ids, chosen, words, cur)
-        _check(cur, combiner.sites, f"{part.name}")
+        while True:
+            combiner.rows(*combiner.rows_arguments(self._loop, into), ids, chosen, words, cur)
+            if self._is_done(cur, combiner.sites, part.name):
+                return
 
     def apply(self, part: RelationPart, source: Accumulator, into: Accumulator) -> float:
         """Combine the changed rows of ``source`` into ``into``. Return Σ|Δ| of the sum columns."""
         combiner = self._combiners[part.name]
         cur, difference = np.zeros(LENGTH, np.int64), np.zeros(1)
-        combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
-        _check(cur, combiner.sites, part.name)
-        return float(difference[0])
+        while True:
+            combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
+            if self._is_done(cur, combiner.sites, part.name):
+                return float(difference[0])
+
+    def _is_done(self, cur: Array, sites: Sites, place: str) -> bool:
+        """Return whether a kernel has ended. If it lacks a merge of sets, compute that; raise its error."""
+        _check(cur, sites, place)
+        status = int(cur[STATUS])
+        if status >= WANTED:
+            self._loop.strings.evaluate_call(sites.calls[status - WANTED], cur, place)
+        return status == DONE
 
     def check(self, cur: Array) -> None:
         """Raise the error of a kernel that applies all rules, if it failed. Its status does not name the rule."""
