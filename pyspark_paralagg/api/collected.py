@@ -9,7 +9,7 @@ from pyspark_paralagg.api.user_aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import is_orderable
 from pyspark_paralagg.program.custom import Custom
-from pyspark_paralagg.program.sets import element_type, merged_sets, set_type
+from pyspark_paralagg.program.sets import COLLECT_SET, element_type, merged_sets, set_type
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class CollectSet(UserAggregator):
 
             return _least(F.array_union(old, new), limit)
 
-        super().__init__("collect_set", combine, None, None, None, None, None)
+        super().__init__(COLLECT_SET, combine, None, None, None, None, None)
         self.limit = limit
 
     def __repr__(self) -> str:

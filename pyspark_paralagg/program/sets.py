@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 
+COLLECT_SET = "collect_set"
 MERGED_SETS, ELEMENT_SET = "MergedSets", "ElementSet"
 """The least elements of two sets: ``(a, b, limit, type)``. The set of one value, null of a null: ``(x, type)``."""
 
@@ -43,13 +44,29 @@ def element_type(type_: str) -> str | None:
 
 def merged_sets(type_: str, limit: int) -> Call:
     """Return the combination of ``old.value`` and ``new.value``, as an aggregator has it."""
-    sides = (Col("old.value", type_, nullable=False), Col("new.value", type_, nullable=False))
-    return Call(MERGED_SETS, (*sides, Lit(limit, "int"), Lit(type_, "string")), type_, nullable=False)
+    return _merge(Col("old.value", type_, nullable=False), Col("new.value", type_, nullable=False), limit)
+
+
+def least_elements(value: Expr, limit: int) -> Call:
+    """Return the set ``value`` with at most ``limit`` elements."""
+    return _merge(value, value, limit)
+
+
+def _merge(a: Expr, b: Expr, limit: int) -> Call:
+    nullable = not all(isinstance(side, Col) and not side.nullable for side in (a, b))
+    return Call(MERGED_SETS, (a, b, Lit(limit, "int"), Lit(a.type, "string")), a.type, nullable)
 
 
 def element_set(value: Expr, type_: str) -> Call:
     """Return the set of one ``value``."""
     return Call(ELEMENT_SET, (value, Lit(type_, "string")), type_)
+
+
+def limit_of(merge: Expr) -> int:
+    """Return the limit of ``merged_sets``."""
+    limit = merge.args[2] if isinstance(merge, Call) else None
+    assert isinstance(limit, Lit)  # noqa: S101 - `merged_sets` passes one
+    return int(str(limit.value))
 
 
 def is_set_merge(expr: Expr) -> bool:

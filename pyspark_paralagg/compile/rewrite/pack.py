@@ -44,6 +44,12 @@ def pack(program: Program) -> Program:
     )
 
 
+def pack_all(program: Program) -> Program:
+    """Return ``program`` with texts also in the columns of its sources, for an engine that has no other values."""
+    packed = pack(program)
+    return replace(packed, inputs=tuple(replace(i, columns=tuple(map(_column, i.columns))) for i in packed.inputs))
+
+
 def is_packable(type_: str) -> bool:
     """Return whether values of ``type_`` can be texts.
 
