@@ -29,6 +29,11 @@ ARRAYS = ("v", "k", "f", "d", "n", "p")
 """The arrays of an accumulator (see the head of this module)."""
 
 
+def has_sets(relation: PlannedRelation) -> bool:
+    """Return whether a relation has a column of sets, which only the kernels of ``Combiner`` merge."""
+    return any(d.custom is not None and is_set_merge(d.custom.combine[0]) for d in relation.dependents)
+
+
 class Accumulating:
     """A writer of updates of the accumulator ``name``; ``nullable`` says which columns may hold nulls."""
 
@@ -190,7 +195,7 @@ class Accumulating:
     def _with_merged_sets(self, row: str, values: Sequence[Value]) -> list[Value]:
         """Write the merges of sets with those of ``row``, and return the values with the results in their place.
 
-        A missing result suspends the kernel, which begins the row again. So no cell of it has changed yet.
+        A row whose result is missing is left out, and combined later. So no cell of ``row`` has changed yet.
         """
         result = list(values)
         for j, d in enumerate(self.dependents):

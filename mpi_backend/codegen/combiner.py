@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.codegen.aggregates import Accumulating
+from mpi_backend.codegen.aggregates import Accumulating, has_sets
 from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.values import Value, from_word
@@ -27,7 +27,8 @@ _STRINGS = ("S_offsets", "S_data")
 class Combiner:
     """The two kernels of a relation. At an error they stop, with its number in ``cur``.
 
-    A missing merge of sets suspends them: ``cur[PLACES]`` is the position of the row with which the next call begins.
+    Rows whose merge of sets is not known yet are left out and listed in ``wanted``, which relations with sets have:
+    (site, its two arguments, position of the row). ``cur[WORK]`` counts them. The caller computes merges and repeats.
     """
 
     def __init__(self, facts: Facts, shape: Shape, relation: str, *, ansi: bool, traced: bool) -> None:
@@ -36,16 +37,23 @@ class Combiner:
         self._nullable = shape.relations[relation].dependents
         self._ansi = ansi
         self._traced = traced
+        self.merges_sets = has_sets(self._relation)
         self.sites = Sites()
         self.rows = self._rows()
         self.apply = self._apply()
 
     def rows_arguments(self, loop: LoopState, into: Accumulator) -> list[Array]:
-        """Return the first arguments of ``rows``. Then come ids, row numbers, words, and ``cur`` with (at, stride)."""
+        """Return the first arguments of ``rows``.
+
+        Then come ids, row numbers, words, ``wanted`` if it merges sets, and ``cur`` with (at, stride).
+        """
         return [*into.arrays, *self._strings(loop)]
 
     def apply_arguments(self, loop: LoopState, source: Accumulator, into: Accumulator) -> list[Array]:
-        """Return the first arguments of ``apply``. Then come ``difference`` and ``cur``."""
+        """Return the first arguments of ``apply``.
+
+        Then come ``difference``, positions of rows and ``wanted`` if it merges sets, and ``cur``.
+        """
         return [*source.arrays, *into.arrays, *self._strings(loop)]
 
     def _strings(self, loop: LoopState) -> list[Array]:
@@ -61,11 +69,12 @@ class Combiner:
             type_of(d.column.type).kind == "text" for d in self._relation.dependents
         )
 
-    def _writer(self, code: Source, *before_leaving: str) -> Expressions:
+    def _writer(self, code: Source) -> Expressions:
         def leave() -> None:
-            for line in ("cur[PLACES] = i", *before_leaving):
-                code.line(line)
-            code.leave()
+            for n, cell in enumerate(("cur[STATUS]", "cur[CALL]", "cur[CALL + 1]", "i")):
+                code.line(f"wanted[missing, {n}] = {cell}")
+            code.line("missing += 1")
+            code.line("continue")
 
         return Expressions(
             code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=leave
@@ -82,7 +91,8 @@ class Combiner:
         code.line("doubles = words.view(np.float64)")
         code.line("first, stride = cur[0], cur[1]")
         mask_at = len(self._relation.dependents)
-        with code.block("for i in range(cur[PLACES], len(ids)):"):
+        code.line("missing = 0")
+        with code.block("for i in range(len(ids)):"):
             code.line("row = ids[i]")
             code.line("at = first + picked[i] * stride")
             values = []
@@ -93,19 +103,22 @@ class Combiner:
                 values.append(Value(column_type, word, None if null is None else code.keep("n", null)))
             origin = f"words[at + {mask_at + any(self._nullable)}]"
             (into.join if self._facts.is_lattice else into.add)("row", values, origin)
+        code.line("cur[WORK] = missing")
         code.line(f"cur[STATUS] = {DONE}")
-        return Kernel([*into.arrays, *self._names(), "ids", "picked", "words", "cur"], code.text)
+        wanted = ["wanted"] if self.merges_sets else []
+        return Kernel([*into.arrays, *self._names(), "ids", "picked", "words", *wanted, "cur"], code.text)
 
     def _apply(self) -> Kernel:
         """Write the kernel that combines changed rows of ``g`` into ``h``. ``difference[0]`` gets Σ|Δ| of sums."""
         code = Source()
-        writer = self._writer(code, "difference[0] = total")
+        writer = self._writer(code)
         into, source = self._accumulating("h", writer), self._accumulating("g", writer)
         into.declare()
         source.declare()
-        code.line("total = difference[0]")
-        with code.block("for i in range(cur[PLACES], g_n[0]):"):
-            code.line("row = g_d[i]")
+        code.line("total = 0.0")
+        code.line("missing = 0")
+        with code.block("for i in range(len(picked)):" if self.merges_sets else "for i in range(g_n[0]):"):
+            code.line("row = g_d[picked[i]]" if self.merges_sets else "row = g_d[i]")
             values = []
             for j in range(len(self._relation.dependents)):
                 value = source.read(j, "row")
@@ -116,9 +129,11 @@ class Combiner:
                 into.add_change("row", values, origin, "total")
             else:
                 into.join("row", values, origin)
-        code.line("difference[0] = total")
+        code.line("difference[0] += total")
+        code.line("cur[WORK] = missing")
         code.line(f"cur[STATUS] = {DONE}")
-        return Kernel([*source.arrays, *into.arrays, *self._names(), "difference", "cur"], code.text)
+        wanted = ["picked", "wanted"] if self.merges_sets else []
+        return Kernel([*source.arrays, *into.arrays, *self._names(), "difference", *wanted, "cur"], code.text)
 
     def _names(self) -> list[str]:
         out = list(_STRINGS) if self._compares_texts else []

@@ -111,21 +111,10 @@ def _packed(items: list[bytes]) -> str:
 def _items(text: str, element: str) -> list[bytes]:
     encoded = text.encode().translate(_TO_BASE64)
     data = base64.b64decode(encoded + b"=" * (-len(encoded) % 4))
-    items, at = [], 0
-    while data[at] == _ELEMENT:
-        end = at + 1 + _size(data, at + 1, element)
-        items.append(data[at + 1 : end])
-        at = end
-    return items
-
-
-def _size(data: bytes, at: int, element: str) -> int:
-    if element == "string":
-        end = at
-        while data[end] != _END:
-            end += 2 if data[end] == _ESCAPE else 1
-        return end + 1 - at
-    return 1 if element == "boolean" else _WIDE_BYTES if element.startswith("decimal(") else _WORD_BYTES
+    if element == "string":  # no byte of an element is 0
+        return [part[1:] + bytes([_END]) for part in data[:-1].split(bytes([_END]))[:-1]]
+    size = 1 if element == "boolean" else _WIDE_BYTES if element.startswith("decimal(") else _WORD_BYTES
+    return [data[at + 1 : at + 1 + size] for at in range(0, len(data) - 1, size + 1)]
 
 
 def _item(value: Any, element: str) -> bytes:  # noqa: ANN401 - a word of any type, or a text
