@@ -121,6 +121,13 @@ def test_a_set_beside_a_sum_on_ranks(spark: SparkSession) -> None:
         assert sorted(map(tuple, found.collect())) == [(n, w, ["a"]) for n, w in enumerate([1, 1, 1, 2, 3], 1)]
 
 
+def test_python_workers_have_no_sets(edges: DataFrame) -> None:
+    with pytest.raises(ra.UnsupportedError, match="array<bigint> cannot run inside the loop") as caught:
+        ancestors(edges.selectExpr("src AS id", "src AS seen"), edges, 3, backend="python")
+    assert caught.value.code == "PARALAGG_STEP_UNSUPPORTED"
+    assert 'backend="spark"' in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("value", ["array(1)", "struct(1 AS a)", "X'61'"])
 def test_nested_elements_on_ranks_are_refused(spark: SparkSession, value: str) -> None:
     base = spark.sql(f"SELECT 1 AS id, array({value}) AS seen")

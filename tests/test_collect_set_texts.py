@@ -162,3 +162,11 @@ def test_sets_that_shrink_in_a_recursion_are_not_proved(spark: SparkSession) -> 
     with pytest.raises(ra.VerificationError) as caught:
         ra.datalog(spark, EDGE + rules, e=edges)["r"].collect()
     assert caught.value.code == "PARALAGG_NOT_PROVED"
+
+
+def test_sets_of_a_text_are_not_explained(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(EDGES, "x long, y long")
+    with pytest.raises(ra.UnsupportedError, match="explained without sets") as caught:
+        ra.why(ra.datalog(spark, ANCESTORS, edge=edges)["seen"], c0=EDGES[0][0])
+    assert caught.value.code == "PARALAGG_WHY_UNSUPPORTED"
+    assert "ra.collect_set" in str(caught.value.hint)

@@ -22,7 +22,7 @@ LINES = {
         "backends": 1_705,
         "codes": 1_585,
         "command": 3_920,
-        "compile": 8_850,
+        "compile": 8_855,
         "connect": 1_730,
         "datalog": 7_540,
         "delta": 1_685,
