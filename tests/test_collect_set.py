@@ -1,4 +1,4 @@
-"""``ra.collect_set``: the least elements that reach a key, on both executors of Spark, and its errors."""
+"""``ra.collect_set``: the least elements that reach a key, on all executors that have arrays or texts of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,91 @@ def test_least_elements_of_the_spark_engine(edges: DataFrame, limit: int, partit
     found = ancestors(base.repartition(partitions), edges.repartition(partitions), limit, backend="spark")
     assert dict(found.dtypes)["seen"] == "array<bigint>"
     assert sorted(map(tuple, found.collect())) == oracle(limit)
+
+
+def on_ranks(spark: SparkSession, ranks: int) -> str:
+    """Set the number of ranks; return the backend."""
+    pytest.importorskip("numba", reason="the MPI engine needs numba")
+    if ranks == 1:
+        return "local"
+    pytest.importorskip("mpi4py", reason="ranks need mpi4py")
+    spark.conf.set(conf.MPI_RANKS.name, str(ranks))
+    spark.conf.set(conf.MPI_OVERSUBSCRIBE.name, "true")
+    return "mpi"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7])
+def test_least_elements_on_ranks(spark: SparkSession, edges: DataFrame, ranks: int) -> None:
+    base = edges.selectExpr("src AS id").union(edges.select("dst")).distinct().withColumn("seen", F.col("id"))
+    for limit in (1, 3, 100):
+        found = ancestors(base, edges, limit, backend=on_ranks(spark, ranks))
+        assert dict(found.dtypes)["seen"] == "array<bigint>"
+        assert sorted(map(tuple, found.collect())) == oracle(limit)
+        report = ra.report(found)
+        assert report is not None
+        assert report.backend == on_ranks(spark, ranks)
+
+
+ELEMENTS = {
+    "string": "decode(unhex('00'), 'utf-8') || tag", "double": "nullif(tag, 9) - 6.5D", "float": "float(tag - 6.5)",
+    "date": "date_add(date'1969-12-31', tag - 6)", "int": "int(tag - 6)", "timestamp": "timestamp_seconds(tag - 6)",
+    "decimal(10,2)": "decimal(tag - 6.5)", "boolean": "tag > 6",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7])
+def test_types_of_elements_on_ranks(spark: SparkSession, ranks: int) -> None:
+    """All types at once; each edge adds its element, and copies those of its source. Some elements are null."""
+    rows = [(1, 2, 5), (2, 3, 40), (3, 1, 7), (4, 1, 2), (4, 4, 9), (5, 3, 6)]
+    values = [f"cast({value} AS {type_}) AS c{n}" for n, (type_, value) in enumerate(ELEMENTS.items())]
+    edges = spark.createDataFrame(rows, "src long, dst long, tag int").selectExpr("src", "dst", *values)
+    names = [f"c{n}" for n in range(len(ELEMENTS))]
+
+    def step(d: DataFrame) -> DataFrame:
+        joined = d.join(edges.withColumnsRenamed({c: f"e{c}" for c in names}), d.id == F.col("src"))
+        added = [f"CASE WHEN e{c} IS NOT NULL THEN array(e{c}) END AS {c}" for c in names]
+        return joined.selectExpr("dst AS id", *added).union(joined.selectExpr("dst AS id", *names))
+
+    def collected(backend: str) -> list[Any]:
+        base = edges.selectExpr("src AS id", *names)
+        aggs = {c: ra.collect_set(limit=3) for c in names}
+        return sorted(map(repr, base.recursive_agg("id", aggs, step=step, backend=backend).collect()))
+
+    expected = collected("dataframe")
+    assert collected(on_ranks(spark, ranks)) == expected
+    if ranks == 1:
+        assert collected("spark") == expected
+
+
+def test_a_set_beside_a_sum_on_ranks(spark: SparkSession) -> None:
+    """Values that add up: a kernel that is suspended for a merge of sets adds no row twice."""
+    edges = spark.createDataFrame([(1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (3, 5)], "src long, dst long")
+    aggs: dict[str, Any] = {"ways": "sum", "seen": ra.collect_set(limit=2)}
+    for backend in ("dataframe", on_ranks(spark, 1), on_ranks(spark, 2)):
+        found = spark.sql("SELECT 1L AS id, 1L AS ways, 'a' AS seen").recursive_agg(
+            "id",
+            aggs,
+            step=lambda d: d.join(edges, d.id == edges.src).selectExpr("dst AS id", "ways", "seen"),
+            backend=backend,
+            mode="iterate",
+        )
+        assert sorted(map(tuple, found.collect())) == [(n, w, ["a"]) for n, w in enumerate([1, 1, 1, 2, 3], 1)]
+
+
+def test_python_workers_have_no_sets(edges: DataFrame) -> None:
+    with pytest.raises(ra.UnsupportedError, match="array<bigint> cannot run inside the loop") as caught:
+        ancestors(edges.selectExpr("src AS id", "src AS seen"), edges, 3, backend="python")
+    assert caught.value.code == "PARALAGG_STEP_UNSUPPORTED"
+    assert 'backend="spark"' in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("value", ["array(1)", "struct(1 AS a)", "X'61'"])
+def test_nested_elements_on_ranks_are_refused(spark: SparkSession, value: str) -> None:
+    base = spark.sql(f"SELECT 1 AS id, array({value}) AS seen")
+    with pytest.raises(ra.UnsupportedError, match="has no sets of") as caught:
+        base.recursive_agg("id", {"seen": ra.collect_set(limit=2)}, step=lambda d: d, backend=on_ranks(spark, 1))
+    assert caught.value.code == "PARALAGG_NOT_PORTABLE"
+    assert 'backend="spark"' in str(caught.value.hint)
 
 
 def test_least_elements_of_plain_dataframes(edges: DataFrame) -> None:
@@ -110,7 +196,7 @@ def test_the_name_alone_is_no_aggregate(spark: SparkSession, agg: Any) -> None: 
 
 def test_elements_without_an_order_are_refused(spark: SparkSession) -> None:
     base = spark.sql("SELECT 1 AS id, map(1, 2) AS seen")
-    with pytest.raises(ra.UsageError, match="MAP<INT, INT>") as caught:
+    with pytest.raises(ra.UsageError, match="elements of map<int,int> have no order") as caught:
         base.recursive_agg("id", {"seen": ra.collect_set(limit=2)}, step=lambda d: d)
     assert caught.value.code == "PARALAGG_AGGREGATOR_TYPE"
 

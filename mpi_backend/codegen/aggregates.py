@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.values import Value, equal, less, store, wrap
 from mpi_backend.kernels.flags import PRESENT, QUEUED
 from mpi_backend.state.identity import identity
 from mpi_backend.state.types import type_of
+from pyspark_paralagg.program.sets import is_set_merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
+    from mpi_backend.codegen.expressions import Expressions
     from mpi_backend.codegen.source import Source
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRelation
 
 ARRAYS = ("v", "k", "f", "d", "n", "p")
 """The arrays of an accumulator (see the head of this module)."""
+
+
+def has_sets(relation: PlannedRelation) -> bool:
+    """Return whether a relation has a column of sets, which only the kernels of ``Combiner`` merge."""
+    return any(d.custom is not None and is_set_merge(d.custom.combine[0]) for d in relation.dependents)
 
 
 class Accumulating:
@@ -67,6 +73,7 @@ class Accumulating:
 
     def join(self, row: str, values: Sequence[Value], origin: str) -> None:
         """Write the join of a row into a lattice. If any value changes, the row is listed as changed."""
+        values = self._with_merged_sets(row, values)
         changed = self.code.keep("c", "False")
         self._join_columns(range(len(values)), row, values, changed)
         # A row that improves nothing may still be new. If all columns are plain, that needs identity values, so only
@@ -81,6 +88,7 @@ class Accumulating:
 
     def add(self, row: str, values: Sequence[Value], origin: str) -> None:
         """Write the addition of a row to sums; other columns join as in a lattice. The row is always listed."""
+        values = self._with_merged_sets(row, values)
         ignored = self.code.keep("c", "False")
         sums = [j for j, d in enumerate(self.dependents) if d.definition.is_sum]
         for j in sums:
@@ -92,6 +100,7 @@ class Accumulating:
 
     def add_change(self, row: str, values: Sequence[Value], origin: str, difference: str) -> None:
         """Write the addition of a change to totals. A row that changes is listed; ``difference`` sums up Σ|Δ|."""
+        values = self._with_merged_sets(row, values)
         changed = self.code.keep("c", f"({self.name}_f[{row}] & {PRESENT}) == 0")
         for j, d in enumerate(self.dependents):
             if d.custom is not None and d.part == 0:
@@ -183,6 +192,27 @@ class Accumulating:
                     self._set_valid(c, row)
                     self.code.line(f"{changed} = True")
 
+    def _with_merged_sets(self, row: str, values: Sequence[Value]) -> list[Value]:
+        """Write the merges of sets with those of ``row``, and return the values with the results in their place.
+
+        A row whose result is missing is left out, and combined later. So no cell of ``row`` has changed yet.
+        """
+        result = list(values)
+        for j, d in enumerate(self.dependents):
+            if d.custom is None or not is_set_merge(d.custom.combine[0]):
+                continue
+            new = values[j]
+            merged, null = self.code.keep("z", new.code), new.null and self.code.keep("n", new.null)
+            differs = [f"({self.name}_f[{row}] & {PRESENT}) != 0", f"{self._cell(j, row)} != {merged}"]
+            differs += [f"{self._k(j)}[{row}] != 0"] if self.nullable[j] else []
+            differs += [f"not {null}"] if null else []
+            with self.code.block(f"if {' and '.join(differs)}:"):
+                sides = {"old.value": self._cell(j, row), "new.value": merged}
+                bound = {name: Value(self.types[j], code) for name, code in sides.items()}
+                self.code.line(f"{merged} = {self.writer.over(bound).value(d.custom.combine[0]).code}")
+            result[j] = Value(self.types[j], merged, null)
+        return result
+
     def _combine(self, first: int, row: str, values: Sequence[Value], changed: str) -> None:
         """Write a user-defined aggregator. A row with a null in one of its columns contributes nothing."""
         custom = self.dependents[first].custom
@@ -201,19 +231,13 @@ class Accumulating:
                     bound[f"old.{custom.columns[n]}"] = Value(
                         self.types[j], self.code.keep("o", self.read(j, row).code)
                     )
-                inner = Expressions(
-                    self.code,
-                    bound,
-                    self.writer.sites,
-                    ansi=self.writer.ansi,
-                    makes_strings=self.writer.makes_strings,
-                    leave=self.writer.leave,
-                )
+                inner = self.writer.over(bound)
                 if custom.improves is not None:
                     with self.code.block(f"if {inner.holds(custom.improves)}:"):
                         self._set_all(parts, row, self._combined(inner, custom.name, custom.combine), changed)
                 else:
-                    codes = self._combined(inner, custom.name, custom.combine)
+                    is_merged = is_set_merge(custom.combine[0])  # see _with_merged_sets
+                    codes = [values[first].code] if is_merged else self._combined(inner, custom.name, custom.combine)
                     old_codes = [bound[f"old.{c}"].code for c in custom.columns]
                     differs = " or ".join(
                         f"not {equal(self.types[j], o, c)}" for j, o, c in zip(parts, old_codes, codes, strict=True)

@@ -8,6 +8,7 @@ from mpi_backend.codegen.aggregates import ARRAYS, Accumulating
 from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.writer import Sites
+from mpi_backend.state.strings import MEMO_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +61,7 @@ class Arguments:
             self.add("S_offsets", lambda loop: loop.strings.offsets)
             self.add("S_data", lambda loop: loop.strings.data)
         for n, call in enumerate(sites.calls):
-            for part in ("slots", "keys", "meta", "words", "nulls"):
+            for part in MEMO_PARTS:
                 self.add(f"T{n}_{part}", lambda loop, call=call, part=part: loop.strings.memo(call).array(part))  # type: ignore[misc]
 
     def prologue(self, source: str, key_words: int) -> str:

@@ -18,12 +18,14 @@ from mpi_backend.state.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
 from pyspark_paralagg.program.functor import is_functor
+from pyspark_paralagg.program.sets import ELEMENT_SET, MERGED_SETS, element_type, is_word_or_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi_backend.codegen.source import Source
     from mpi_backend.codegen.writer import Sites
+    from mpi_backend.state.texts import Scalar
     from mpi_backend.state.types import Type
 
 TRUTH = type_of("boolean")
@@ -47,6 +49,12 @@ class Expressions(Writer):
         self.makes_strings = makes_strings
         self.leave = leave
 
+    def over(self, variables: dict[str, Value]) -> Expressions:
+        """Return a writer into the same code over other variables."""
+        return Expressions(
+            self.code, variables, self.sites, ansi=self.ansi, makes_strings=self.makes_strings, leave=self.leave
+        )
+
     def holds(self, condition: Expr) -> str:
         """Return the Python condition that ``condition`` is true, and not null."""
         value = self.value(condition)
@@ -69,6 +77,7 @@ class Expressions(Writer):
             "And": self._logic, "Or": self._logic, "If": self._if_or_case, "CaseWhen": self._if_or_case,
             "Coalesce": self._coalesce, "NaNvl": self._nanvl,
             ASSERT_UNSIGNED: self._unsigned, "RaiseError": self._raise,
+            ELEMENT_SET: self._set, MERGED_SETS: self._set,
         }  # fmt: skip
         if expr.fn in deciding:
             return deciding[expr.fn](expr)
@@ -279,7 +288,18 @@ class Expressions(Writer):
             return Value(literal_type, f"literals[{self.sites.literals.index(str(lit.value))}]")
         return Value(literal_type, casts.literal(literal_type, lit.value))
 
-    def _text(self, expr: Call, args: list[Value], result_type: Type) -> Value:
+    def _set(self, expr: Call) -> Value:
+        """Write the lookup of a set: of one value, or of the least elements of two sets."""
+        values = expr.args[: 2 if expr.fn == MERGED_SETS else 1]
+        *limits, element = (a.value for a in expr.args[len(values) :] if isinstance(a, Lit))
+        element = element_type(str(element)) or ""
+        if not is_word_or_text(element):
+            problem = f"the MPI engine has no sets of {element}"
+            raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", problem, value=element)
+        args = [self.value(v) for v in values]
+        return self._text(expr, args, type_of(expr.type), (*limits, element))
+
+    def _text(self, expr: Call, args: list[Value], result_type: Type, constants: tuple[Scalar, ...] = ()) -> Value:
         """Write the lookup of a result of a text function, or of a functor of the user.
 
         Python computes it once for each combination of arguments.
@@ -300,7 +320,7 @@ class Expressions(Writer):
                 hint="compute parts of it in relations of their own",
             )
         name = f"Cast {result_type.name}" if expr.fn == "Cast" else expr.fn
-        call = TextCall(name, tuple(a.type for a in args), result_type)
+        call = TextCall(name, tuple(a.type for a in args), result_type, constants)
         if call not in self.sites.calls:
             self.sites.calls.append(call)
         site = self.sites.calls.index(call)

@@ -1,23 +1,26 @@
 """Write the innermost code of a rule: aggregate the derived row into its target, or append it to the buffer.
 
 The Plan says where the target is: it is the driver's row, or was resolved at load (a ghost is the complement of its
-id), or its key is computed and looked up outside of the loop.
+id), or its key is computed and looked up outside of the loop. Rows with sets always go into the buffer, with their
+target in place of the key, because Python merges sets.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpi_backend.codegen.aggregates import has_sets
+from mpi_backend.codegen.values import Value
+from mpi_backend.state.types import type_of
 from pyspark_paralagg.program.expr import Col, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mpi_backend.codegen.aggregates import Accumulating
     from mpi_backend.codegen.arguments import Arguments
     from mpi_backend.codegen.expressions import Expressions
     from mpi_backend.codegen.source import Source
-    from mpi_backend.codegen.values import Value
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.shape import Shape
     from mpi_backend.state.types import Type
@@ -40,11 +43,13 @@ class Head:
         self._arguments = arguments
         self._traced = traced
         self._early_values: dict[int, Value] = {}
+        self.defers = rule.target.kind != "computed" and has_sets(facts.relations[rule.head])
 
     @property
     def row_words(self) -> int:
-        """Return the number of words of a row in the buffer: key, then values."""
-        return max(1, self._form.key_words + self._form.value_words(traced=self._traced))
+        """Return the number of words of a row in the buffer: key or target, then values."""
+        key_words = 1 if self.defers else self._form.key_words
+        return max(1, key_words + self._form.value_words(traced=self._traced))
 
     def compute_early(self, last: Probe, bound: Collection[str]) -> None:
         """Compute values that do not depend on the last probe once for each of its groups, not for each row."""
@@ -56,7 +61,12 @@ class Head:
     def emit(self, rows: Mapping[int, str], position: int, leave: Callable[[], None]) -> None:
         """Write the code for a row. ``rows`` has each static probe's row by step; ``leave`` suspends the kernel."""
         if self._rule.target.kind == "computed":
-            self._append_to_buffer(leave)
+            keys = [self._writer.value(e) for e in self._rule.emit[: self._keys]]
+            self._append_to_buffer(keys, self._form.keys, leave)
+            return
+        if self.defers:
+            row = "np.int64(u)" if self._rule.target.kind == "same" else f"np.int64({self._target(rows, position)})"
+            self._append_to_buffer([Value(type_of("bigint"), self._code.keep("h", row))], [False], leave)
             return
         name = self._name
         values = self._values()
@@ -65,13 +75,17 @@ class Head:
             self._combine(local, "u", values)
             return
         ghost = self._arguments.accumulator("g", name, lambda loop: loop.part(name).ghost, self._writer)
-        self._arguments.add("targets", lambda loop: loop.targets[position])
-        assert self._rule.target.step is not None  # noqa: S101 - for the type checker
-        target = self._code.keep("h", f"targets[{rows[self._rule.target.step]}]")
+        target = self._code.keep("h", self._target(rows, position))
         with self._code.block(f"if {target} >= 0:"):
             self._combine(local, self._code.keep("h", f"np.uint32({target})"), values)
         with self._code.block("else:"):
             self._combine(ghost, self._code.keep("h", f"np.uint32(~{target})"), values)
+
+    def _target(self, rows: Mapping[int, str], position: int) -> str:
+        """Return the expression of a target that was resolved at load."""
+        self._arguments.add("targets", lambda loop: loop.targets[position])
+        assert self._rule.target.step is not None  # noqa: S101 - for the type checker
+        return f"targets[{rows[self._rule.target.step]}]"
 
     @property
     def _code(self) -> Source:
@@ -84,18 +98,17 @@ class Head:
     def _combine(self, into: Accumulating, row: str, values: list[Value]) -> None:
         (into.join if self._facts.is_lattice else into.add)(row, values, "origin")
 
-    def _append_to_buffer(self, leave: Callable[[], None]) -> None:
+    def _append_to_buffer(self, keys: list[Value], key_nulls: Sequence[bool], leave: Callable[[], None]) -> None:
         """Write the derived row into the buffer. If the buffer is full, the kernel is suspended."""
         code = self._code
         self._arguments.add("out", lambda loop: loop.out)
-        keys = [self._writer.value(e) for e in self._rule.emit[: self._keys]]
         values = self._values()
         with code.block(f"if (out_n + 1) * {self.row_words} > len(out):"):
             code.line("cur[STATUS] = FULL")
             leave()
         at = code.keep("o", f"out_n * {self.row_words}")
         position = 0
-        for part_values, nulls in ((keys, self._form.keys), (values, self._form.dependents)):
+        for part_values, nulls in ((keys, key_nulls), (values, self._form.dependents)):
             for n, v in enumerate(part_values):
                 put_word(code, v.type, "out", f"{at} + {position + n}", v.code)
                 if v.null is not None:  # a null is stored as 0, so that equal keys have equal words

@@ -16,6 +16,7 @@ from mpi_backend.codegen.values import Value, from_word
 from mpi_backend.codegen.writer import Sites
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.status import DONE, FAILED, LENGTH, STATUS, WANTED, WORK
+from mpi_backend.state.strings import MEMO_PARTS
 from mpi_backend.state.types import Column, type_of, words_of_doubles
 from pyspark_paralagg.errors import FixpointError
 
@@ -101,7 +102,7 @@ class _Evaluation:
         arguments = [f"c{c}" for c in range(len(self.columns))] + [f"z{c}" for c in range(len(self.columns))]
         arguments += ["S_offsets", "S_data", "literals"]
         for n in range(len(self.sites.calls)):
-            arguments += [f"T{n}_{part}" for part in ("slots", "keys", "meta", "words", "nulls")]
+            arguments += [f"T{n}_{part}" for part in MEMO_PARTS]
         return Kernel(["cur", *arguments, "out", "nulls", "wanted"], "cur_f = cur.view(np.float64)\n" + code.text)
 
     def _filtered(self) -> None:
@@ -138,5 +139,5 @@ class _Evaluation:
             *(np.ascontiguousarray(c.words) for c in self.columns),
             *(none if c.nulls is None else c.nulls for c in self.columns),
             self.strings.offsets, self.strings.data, self.strings.words_of(self.sites.literals),
-            *(a for m in memos for a in (m.keys.slots, m.keys.keys, m.keys.meta, m.words, m.nulls)),
+            *(memo.array(part) for memo in memos for part in MEMO_PARTS),
         ]  # fmt: skip

@@ -15,6 +15,7 @@ from mpi_backend.state.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.plan.plan import Filter
 from pyspark_paralagg.program.expr import Col, walk
+from pyspark_paralagg.program.sets import is_set_merge
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _expressions(rule: PlannedRule) -> Iterator[Expr]:
 def _write(expr: Expr, *, combines: bool) -> None:
     """Write the code of ``expr`` with nullable columns, which has all possible branches."""
     variables = {c.name: Value(type_of(c.type), "v", "n") for c in walk(expr) if isinstance(c, Col)}
-    leave = no_texts if combines else _leave
+    leave = no_texts if combines and not is_set_merge(expr) else _leave
     Expressions(Source(), variables, Sites(), ansi=True, makes_strings=True, leave=leave).value(expr)
 
 

@@ -75,7 +75,12 @@ class RuleKernel:
     @property
     def computes(self) -> bool:
         """Return whether derived rows go into the buffer."""
-        return self.rule.target.kind == "computed"
+        return self.rule.target.kind == "computed" or self.defers
+
+    @property
+    def defers(self) -> bool:
+        """Return whether rows in the buffer have a resolved target in place of a key."""
+        return self._head.defers
 
     @property
     def row_words(self) -> int:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.relation_part import Accumulator, RelationPart
 
 _OVERFLOW = "PARALAGG_OVERFLOW"
+_WANTED_WORDS = 4
+"""Of a missing merge of sets: its site, two arguments, and the position of the row."""
 
 
 class SumOverflowError(FixpointError):
@@ -62,13 +64,16 @@ class Runner:
                 (kernel, [*part.pending.arrays, *edges]),
             ]
         ids, words = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        positions, wanted = np.arange(0), np.empty((0, _WANTED_WORDS), np.int64)
         for name, combiner in self._combiners.items():
             part = self._loop.parts[name]
+            merged = [wanted] if combiner.merges_sets else []
             rows = combiner.rows_arguments(self._loop, part.state)
-            work.append((combiner.rows, [*rows, ids, ids, words, self._cur]))
+            work.append((combiner.rows, [*rows, ids, ids, words, *merged, self._cur]))
             if part.pending is not part.state:
                 accumulators = combiner.apply_arguments(self._loop, part.pending, part.state)
-                work.append((combiner.apply, [*accumulators, np.zeros(1), self._cur]))
+                picked = [positions, *merged] if combiner.merges_sets else []
+                work.append((combiner.apply, [*accumulators, np.zeros(1), *picked, self._cur]))
             lists.list_queued(part.state.f, part.state.d, 0)
         prepare(work, self._loop.comm.rank)
 
@@ -104,6 +109,17 @@ class Runner:
         chosen = np.arange(len(ids), dtype=np.int32) if picked is None else picked
         cur = np.zeros(LENGTH, np.int64)
         cur[0], cur[1] = at, stride
+        if combiner.merges_sets:
+            self._merge_sets(
+                combiner,
+                part.name,
+                ids,
+                lambda rows, wanted: combiner.rows(
+                    *combiner.rows_arguments(self._loop, into), ids[rows], chosen[rows], words, wanted, cur
+                ),
+                cur,
+            )
+            return
         combiner.rows(*combiner.rows_arguments(self._loop, into), ids, chosen, words, cur)
         _check(cur, combiner.sites, f"{part.name}")
 
@@ -111,9 +127,40 @@ class Runner:
         """Combine the changed rows of ``source`` into ``into``. Return Σ|Δ| of the sum columns."""
         combiner = self._combiners[part.name]
         cur, difference = np.zeros(LENGTH, np.int64), np.zeros(1)
+        if combiner.merges_sets:
+            self._merge_sets(
+                combiner,
+                part.name,
+                source.dirty,
+                lambda rows, wanted: combiner.apply(
+                    *combiner.apply_arguments(self._loop, source, into), difference, rows, wanted, cur
+                ),
+                cur,
+            )
+            return float(difference[0])
         combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
         _check(cur, combiner.sites, part.name)
         return float(difference[0])
+
+    def _merge_sets(
+        self, combiner: Combiner, name: str, ids: Array, call: Callable[[Array, Array], None], cur: Array
+    ) -> None:
+        """Call a kernel for all rows, then for those whose merge of sets was missing, until none is.
+
+        Of several rows with one id, each merge is with the result of the one before.
+        """
+        rows = np.arange(len(ids))
+        while len(rows):
+            wanted = np.empty((len(rows), _WANTED_WORDS), np.int64)
+            call(rows, wanted)
+            _check(cur, combiner.sites, name)
+            missed = wanted[: cur[WORK]]
+            rows = rows[missed[:, -1]]
+            first = missed[np.unique(ids[rows], return_index=True)[1]]
+            for n, merge in enumerate(combiner.sites.calls):
+                pairs = first[first[:, 0] == WANTED + n, 1:-1]
+                if len(pairs):
+                    self._loop.strings.evaluate_calls(merge, pairs, name)
 
     def check(self, cur: Array) -> None:
         """Raise the error of a kernel that applies all rules, if it failed. Its status does not name the rule."""
@@ -180,11 +227,14 @@ class Runner:
                 loop.strings.evaluate_call(rule.sites.calls[status - WANTED], cur, rule.rule.place)
 
     def _combine_derived(self, rule: RuleKernel, count: int) -> None:
-        """Combine the rows in the buffer by their keys, into own rows or ghosts."""
+        """Combine the rows in the buffer by their keys or targets, into own rows or ghosts."""
         loop, stride = self._loop, rule.row_words
         part = loop.parts[rule.head.name]
         width = part.shape.key_words
         rows = loop.out[: count * stride]
+        if rule.defers:
+            self._combine_deferred(part, rows, stride)
+            return
         if loop.comm.size == 1:
             ids = part.keys.add(rows, 0, stride, count)
             part.grow()
@@ -207,6 +257,16 @@ class Runner:
             part.ghost_owner[ghosts] = ranks[remote]
             part.ghost_remote[before : len(part.ghosts)] = -1
             self.combine(part, part.ghost, ghosts, rows, width, stride, remote)
+            if self.on_derived is not None:
+                self.on_derived()
+
+    def _combine_deferred(self, part: RelationPart, rows: Array, stride: int) -> None:
+        """Combine rows that begin with their target: an own row, or the complement of a ghost."""
+        targets = rows[::stride].astype(np.int32)
+        own, remote = (np.flatnonzero(x).astype(np.int32) for x in (targets >= 0, targets < 0))
+        self.combine(part, part.pending, targets[own], rows, 1, stride, own)
+        if len(remote):
+            self.combine(part, part.ghost, ~targets[remote], rows, 1, stride, remote)
             if self.on_derived is not None:
                 self.on_derived()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from mpi_backend.state.gathered import gathered
 from mpi_backend.state.types import Column, Table, to_arrow
+from pyspark_paralagg.program.aggregators import order_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Return the positions of the rows in the order of their values, column by column; lists do not count."""
+    """Return the positions of the rows in the order of their values, column by column.
+
+    Lists come last: they count only where all other values of two rows are equal.
+    """
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and rarely needed
 
     keys: dict[str, pa.Array | pa.ChunkedArray] = {}
@@ -29,7 +33,24 @@ def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         if pa.types.is_floating(column.type):
             keys[f"{n} is NaN"] = pc.is_nan(column)
         keys[str(n)] = column
+    lists = [c for c in columns if pa.types.is_list(c.type)]
+    rows = len(columns[0]) if columns else 0
+    if lists and (not keys or pa.table(keys).group_by([*keys]).aggregate([]).num_rows < rows):
+        keys |= {f"list {n}": _list_ranks(column) for n, column in enumerate(lists)}
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+def _list_ranks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the position of each list among all lists in Spark's order; a null is the first."""
+    values = [None if v is None else tuple(map(_sort_key, v)) for v in column.to_pylist()]
+    ranks = {v: n for n, v in enumerate(sorted({v for v in values if v is not None}), 1)}
+    return pa.array([0 if v is None else ranks[v] for v in values], pa.int64())
+
+
+def _sort_key(value: Any) -> Any:  # noqa: ANN401 - an element of any type
+    if isinstance(value, dict):
+        return tuple(map(_sort_key, value.values()))
+    return (False, False) if value is None else (True, order_key(value))
 
 
 def numbered(table: Table, comm: Comm) -> Table:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functor import Functor
 
 
+MEMO_PARTS = ("slots", "keys", "meta", "words", "nulls")
+"""The arrays of a memo that kernels read."""
+
+
 class Memo:
     """The results of a function of texts, by the words of its arguments."""
 
@@ -114,7 +118,7 @@ class Strings:
             functor = self._functors.get(call.fn)
             if functor is None:
                 results = [
-                    compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+                    compute(call.fn, (*args, *call.constants), call.args, call.result, ansi=self._ansi)
                     for args in zip(*arguments, strict=True)
                 ]
             else:

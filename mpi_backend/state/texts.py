@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError
-from pyspark_paralagg.program import fields, patterns
+from pyspark_paralagg.program import fields, patterns, sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,11 +21,15 @@ Scalar = Any
 
 @dataclass(frozen=True)
 class TextCall:
-    """A call of a function of texts in generated code, which looks the result up by the words of the arguments."""
+    """A call of a function of texts in generated code, which looks the result up by the words of the arguments.
+
+    ``constants`` are further arguments, the same for all rows.
+    """
 
     fn: str
     args: tuple[Type, ...]
     result: Type
+    constants: tuple[Scalar, ...] = ()
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -105,6 +109,8 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "RegExpInStr": _position,
     fields.PACK: fields.pack,
     fields.FIELD: fields.field,
+    sets.ELEMENT_SET: sets.element_text,
+    sets.MERGED_SETS: sets.merged_text,
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider
 from pyspark_paralagg.api.user_aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.aggregators import is_orderable
+from pyspark_paralagg.program.custom import Custom
+from pyspark_paralagg.program.sets import COLLECT_SET, element_type, merged_sets, set_type
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ class CollectSet(UserAggregator):
 
             return _least(F.array_union(old, new), limit)
 
-        super().__init__("collect_set", combine, None, None, None, None, None)
+        super().__init__(COLLECT_SET, combine, None, None, None, None, None)
         self.limit = limit
 
     def __repr__(self) -> str:
@@ -34,11 +37,19 @@ class CollectSet(UserAggregator):
 
     def result_type(self, type_: str) -> str:
         """Return the type of the sets in a relation whose base has a column of ``type_``."""
-        return type_ if type_.startswith("array<") else f"array<{type_}>"
+        return set_type(type_) if element_type(type_) is None else type_
 
-    def valid(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a sample with at most ``limit`` elements."""
-        return tuple(v[: self.limit] for v in values)
+    def lawful(self, types: tuple[str, ...]) -> Custom:
+        """Return the merge of two sets, which every engine has: its laws hold for all elements with an order."""
+        if not is_orderable(types[0]):
+            raise UsageError(
+                "PARALAGG_AGGREGATOR_TYPE",
+                f"elements of {element_type(types[0])} have no order",
+                value=types,
+                place="aggregator collect_set",
+                hint="collect a key of theirs, such as a number or a string",
+            )
+        return Custom(self.name, self.columns, self, combine=(merged_sets(types[0], self.limit),))
 
     def normalized(self, value: Column) -> Column:
         """Return the array ``value`` as a set: in ascending order, without duplicates, nulls and what is too much."""
@@ -84,7 +95,7 @@ def as_sets(df: DataFrame, relation: Relation, *, is_base: bool = False) -> Data
     columns: dict[str, Column] = {}
     for name, type_, source in _collected(relation):
         value, own = F.col(quoted(name)), types.get(name, type_)
-        element = type_.removeprefix("array<").removesuffix(">")
+        element = str(element_type(type_))
         if is_wider(own, element):
             raise NarrowBaseError(relation.name, {name: own})
         if own == element or is_wider(element, own):

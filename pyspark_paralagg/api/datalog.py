@@ -257,8 +257,9 @@ def verify(resolved: Resolved) -> None:
     Errors that only Spark's analysis finds are raised when a relation is built.
     """
     from pyspark_paralagg.compile import PASSES  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.compile.rewrite.pack import pack  # noqa: PLC0415 - likewise
 
-    program = resolved.program
+    program = pack(resolved.program)
     try:
         for run in PASSES:
             program = run(program)

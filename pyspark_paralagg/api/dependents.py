@@ -179,10 +179,12 @@ def _user_defined(
         )
     for column in columns:
         _check_present(column, types, place)
-    from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
-
     results = tuple(agg.result_type(types[c]) for c in columns)
-    custom = check_laws(agg, cast("SparkSession", session), results)
+    custom = agg.lawful(results)
+    if custom is None:
+        from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
+
+        custom = check_laws(agg, cast("SparkSession", session), results)
     typed = (Column(c, t) for c, t in zip(columns, results, strict=True))
     return [Dependent(column, agg.name, custom=custom, part=part) for part, column in enumerate(typed)]
 

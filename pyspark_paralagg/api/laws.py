@@ -116,7 +116,7 @@ class _Trial:
 
     def __init__(self, aggregator: UserAggregator, session: SparkSession, types: tuple[str, ...]) -> None:
         self._aggregator, self._session, self._types = aggregator, session, types
-        self._samples = aggregator.samples or tuple(map(aggregator.valid, _samples(types)))
+        self._samples = aggregator.samples or _samples(types)
         n = len(self._samples)
         table = F.array(*(F.struct(*self._literals(s)) for s in self._samples))
         row = F.col("id")

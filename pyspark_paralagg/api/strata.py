@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.api.collected import CollectSet
 from pyspark_paralagg.api.dataframe import Declaration, recursive
 from pyspark_paralagg.api.inputs import literal_rows
 from pyspark_paralagg.api.relations import conform, make_relation, typed_relation
@@ -20,6 +21,7 @@ from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.program.functor import calls_of
 from pyspark_paralagg.program.names import visible_names
+from pyspark_paralagg.program.sets import limit_of
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.session.attach import keep_run
@@ -279,6 +281,8 @@ class Strata:
         return aggregated | {t.name: t.kind for t in relation.traces}
 
     def _aggregation(self, d: Dependent) -> Any:  # noqa: ANN401 - any value of aggs
+        if d.custom is not None:
+            return CollectSet(limit_of(d.custom.combine[0]))
         if d.aggregator in self._aggregators:
             return self._aggregators[d.aggregator]
         supplied = [c.name for c in d.supplied]

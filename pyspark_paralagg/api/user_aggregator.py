@@ -49,9 +49,9 @@ class UserAggregator:
         """Return the type of the column in a relation whose base has a column of ``type_``."""
         return type_
 
-    def valid(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a tuple of sample values such as the recursion may have."""
-        return values
+    def lawful(self, types: tuple[str, ...]) -> Custom | None:  # noqa: ARG002 - for subclasses
+        """Return the aggregator over columns of ``types`` if its laws need no check; else None."""
+        return None
 
     @property
     def has_improves(self) -> bool:

@@ -45,7 +45,8 @@ class Customs:
         by_name = {s["name"]: s for s in step_json["steps"]}
         names = [_NAME.format(n) for n in range(len(self._uses))]
         self._filled = [
-            custom_from_json(custom, by_name[n]["plan"]) for n, (custom, _) in zip(names, self._uses, strict=True)
+            replace(custom, source=None) if custom.combine else custom_from_json(custom, by_name[n]["plan"])
+            for n, (custom, _) in zip(names, self._uses, strict=True)
         ]
         return {**step_json, "steps": [s for s in step_json["steps"] if s["name"] not in names]}
 

@@ -18,13 +18,16 @@ from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult, decoded_table
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_program, explain_texts
+from pyspark_paralagg.compile.rewrite.pack import pack_all
 from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program
+from pyspark_paralagg.datalog.lower.terms import SYMBOL
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.functor_file import described
+from pyspark_paralagg.program.sets import element_type, unpacked
 from pyspark_paralagg.program.traced import traced
 from pyspark_paralagg.report.run_progress import Rate
 from pyspark_paralagg.report.run_report import RunReport
@@ -141,7 +144,9 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             results = {}
             for name in task.requested.names:
                 report = _report(result, resolved, name, backend, reason, planned)
-                table = _text_columns(result.tables[_computed(resolved, name)], resolved, name)
+                table = _with_sets(
+                    _text_columns(result.tables[_computed(resolved, name)], resolved, name), resolved, name
+                )
                 encoded = TableResult(table, report)
                 results[name] = TableResult(decoded_table(table, task.text, name), report, encoded)
             outputs.write_all(task, results, progress)
@@ -160,6 +165,8 @@ def _compile(
     }
     inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
     program = replace(program, inputs=inputs, setting=Setting(settings.ansi), climb_limit=settings.climb_limit)
+    if any(d.custom is not None for r in program.relations for d in r.dependents):
+        program = pack_all(program)  # the engine has texts of sets, and no arrays
     try:
         plan = compile_program(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:
@@ -208,7 +215,7 @@ def sources_of(
 
     for n in sorted({i.source for i in plan.inputs if i.relation is None}):
         source = resolved.sources[n]
-        types = {c.type: type_of(c.type).arrow for c in source.columns}
+        types = {c.type: type_of(SYMBOL if element_type(c.type) else c.type).arrow for c in source.columns}
         yield n, tables.source_batches(source, open_inputs.get(source.relation, ()), resolved, types)
 
 
@@ -235,6 +242,23 @@ def _text_columns(table: pa.Table, resolved: Resolved, name: str) -> pa.Table:
     if _computed(resolved, name) == name:
         return table.select(columns)
     return table_with_traces(table, resolved.program.relation(name), columns)
+
+
+def _with_sets(table: pa.Table, resolved: Resolved, name: str) -> pa.Table:
+    """Return the rows of a relation with arrays in place of the texts of sets."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to load
+
+    from mpi_backend.state.types import type_of  # noqa: PLC0415 - not needed on Spark
+
+    relation = next((r for r in resolved.program.relations if r.name == name), None)
+    for column in () if relation is None else relation.columns:
+        element = element_type(column.type)
+        if element is not None:
+            texts = table.column(column.name).to_pylist()
+            sets = [None if t is None else unpacked(t, element) for t in texts]
+            array = pa.chunked_array([sets], pa.list_(type_of(element).arrow))
+            table = table.set_column(table.schema.get_field_index(column.name), column.name, array)
+    return table
 
 
 def _report(  # noqa: PLR0913, PLR0917 - the parts of a report

@@ -38,6 +38,7 @@ from pyspark_paralagg.datalog.resolve.types import Types, unsigned_columns
 from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.names import fresh_name, is_added
 from pyspark_paralagg.program.program import Limit, Program
+from pyspark_paralagg.program.sets import set_type
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.lower.facts import Fact
@@ -119,6 +120,7 @@ class _Resolver:
         self.assumed = assumptions(text, self.types, self.shapes, static, external, self.places)
         static_facts = {n: _fact_types(rows) for n, rows in facts.items()}
         column_types |= {n: t for n, t in static_facts.items() if n not in column_types and n not in self.derived}
+        column_types, static_facts = self._with_sets(column_types), self._with_sets(static_facts)
         unsigned = unsigned_columns(text)
         flags = {
             n: tuple(c in unsigned[n.removesuffix(INITIAL)] for c in columns) for n, (columns, _, _) in declared.items()
@@ -170,6 +172,14 @@ class _Resolver:
             overflowing(self.rules, self.terms.unsigned, self.terms.base),
             self.traces,
         )
+
+    def _with_sets(self, columns: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Return the types of relations; of a set, declarations, inputs and facts give the type of the elements."""
+        limits = {name: dict(self.shapes.shapes[name.removesuffix(INITIAL)].limits) for name in columns}
+        return {
+            name: tuple(set_type(t) if p in limits[name] else t for p, t in enumerate(types))
+            for name, types in columns.items()
+        }
 
     def _traced(self, name: str) -> tuple[syntax.TracedColumn, ...]:
         """Return the traced columns of a relation, under names that its other columns do not have."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
 from pyspark_paralagg.program.fields import FIELD, PACK, field_sql, pack_sql
+from pyspark_paralagg.program.sets import ELEMENT_SET, MERGED_SETS, limit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,15 +60,19 @@ def to_sql(  # noqa: PLR0911 - a return for each kind of expression
         assert isinstance(message, Lit)  # noqa: S101 - its constructor passes a literal
         error = _literal(replace(message, value=f"[PARALAGG_DATALOG_UNSIGNED] {message.value}"))
         return f"if({args[0]} < 0L, cast(raise_error({error}) as {expr.type}), {args[0]})"
-    if expr.fn in (PACK, FIELD):
-        return _fields(expr, args)
+    if expr.fn in (PACK, FIELD, ELEMENT_SET, MERGED_SETS):
+        return _structure(expr, args)
     if expr.fn == "Cast":
         return f"cast({args[0]} {note}as {expr.type})"
     return f"{_CALLS[expr.fn]}({', '.join(args)})"
 
 
-def _fields(call: Call, args: list[str]) -> str:
-    """Return the text of a function of ``fields``, whose layout is constant."""
+def _structure(call: Call, args: list[str]) -> str:
+    """Return the text of a function of ``sets``, or of ``fields``, whose layout is constant."""
+    if call.fn == ELEMENT_SET:
+        return f"CASE WHEN {args[0]} IS NOT NULL THEN array({args[0]}) END"
+    if call.fn == MERGED_SETS:
+        return f"slice(sort_array(array_union({args[0]}, {args[1]})), 1, {limit_of(call)})"
     values: list[Any] = [a.value if isinstance(a, Lit) else None for a in call.args]
     if call.fn == PACK:
         return pack_sql(args[0], len(values[0]), args[1:])

@@ -7,14 +7,18 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.api.collected import CollectSet
 from pyspark_paralagg.api.relations import make_relation
 from pyspark_paralagg.api.routes import routes_json
 from pyspark_paralagg.compile.compile_step import compile_step
 from pyspark_paralagg.compile.prove.check_early_aggregation import check_early_aggregation
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MinBy
+from pyspark_paralagg.program.sets import COLLECT_SET
 from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.program.trace import Hops, Path
 from pyspark_paralagg.program.traced import traced
@@ -120,7 +124,7 @@ def _unknown_row(problem: NotComparedError) -> UsageError:
 def _compiled_as(
     question: dict[str, Any], declarations: list[dict[str, Any]], compared: Compared
 ) -> tuple[CompiledStep, list[Relation]]:
-    relations = [_relation(r, 2 * n) for n, r in enumerate(declarations)]
+    relations = [_without_functions(_relation(r, 2 * n)) for n, r in enumerate(declarations)]
     broadcast, climb_limit = (
         conf.parse(key, question["conf"].get(key.name), "SQL")
         for key in (conf.BROADCAST_MAX_BYTES, conf.CLIMB_MAX_ITERATIONS)
@@ -143,6 +147,14 @@ def _compiled_as(
             problem.code, problem.message, value=problem.value, place=problem.place, hint=hint
         ) from None
     return compiled, relations
+
+
+def _without_functions(relation: Relation) -> Relation:
+    """Return ``relation`` as the Plan has it: without the Python functions of sets."""
+    dependents = (
+        d if d.custom is None else replace(d, custom=replace(d.custom, source=None)) for d in relation.dependents
+    )
+    return replace(relation, dependents=tuple(dependents))
 
 
 def _check_lattice(plan: Plan) -> None:
@@ -206,6 +218,8 @@ def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:
     if is_clause:
         function = _DUCKDB_NAMES.get(function, function)
         _check_meaning(column, function)
+    if function == COLLECT_SET:
+        return _collect_set(column, argument, is_clause=is_clause)
     aggregator = AGGREGATORS.get(function)
     parameters = aggregator.parameters if aggregator is not None else ""
     if parameters == "order" and argument is not None:
@@ -226,6 +240,17 @@ def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:
     else:
         return function
     raise HeadError(UsageError("PARALAGG_SQL_HEAD_ARGUMENT", message, value=argument, hint=hint), column)
+
+
+def _collect_set(column: str, limit: str | None, *, is_clause: bool) -> CollectSet:
+    """Return the aggregate of ``collect_set(10) AS owners``; in USING KEY, of ``collect_set(owners, 10)``."""
+    if limit is not None and re.fullmatch("0*[1-9][0-9]{0,8}", limit):
+        return CollectSet(int(limit))
+    written = ", ".join([column] * is_clause + ([] if limit is None else [limit]))
+    message = f"collect_set({written}) in {'USING KEY' if is_clause else 'a head'} has no limit"
+    example = f"collect_set({column}, 10)" if is_clause else f"collect_set(10) AS {column}"
+    hint = f"write the largest number of elements that a set may have: {example}"
+    raise HeadError(UsageError("PARALAGG_SQL_HEAD_ARGUMENT", message, value=limit, hint=hint), column)
 
 
 def _check_meaning(column: str, function: str) -> None:

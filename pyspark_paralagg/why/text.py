@@ -17,6 +17,7 @@ from pyspark_paralagg.datalog.desugar.structures import decoder
 from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.sets import element_type
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import constants, shown
 from pyspark_paralagg.why.prover import check_size, first_proof
@@ -90,6 +91,11 @@ def compiled_question(
 ) -> Plan:
     """Return the Plan of the answer; raise ``UnsupportedError`` if only Spark can compute the text."""
     program = replace(requested_program(resolved, [name], question), setting=setting)
+    collected = next((r.name for r in program.relations for c in r.columns if element_type(c.type) is not None), None)
+    if collected is not None:
+        message = f"rows of a text are explained without sets, which {collected!r} has"
+        hint = "write the recursion with recursive_agg and ra.collect_set"
+        raise UnsupportedError("PARALAGG_WHY_UNSUPPORTED", message, value=collected, place=_PLACE, hint=hint)
     plan = compile_program(program, broadcast_max_bytes)
     try:
         from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - numba is slow to load

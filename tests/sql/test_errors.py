@@ -40,6 +40,36 @@ WRONG = {
         "PARALAGG_SQL_HEAD_ARGUMENT",
         "use df.recursive_agg or Datalog, which support it",
     ),
+    "a set without a limit": (
+        "WITH RECURSIVE t(n, «collect_set() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "write the largest number of elements that a set may have: collect_set(10) AS d",
+    ),
+    "a set of at most no elements": (
+        "WITH RECURSIVE t(n, «collect_set(0) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "collect_set(0) in a head has no limit",
+    ),
+    "a set with a column in place of its limit": (
+        "WITH RECURSIVE t(n, «collect_set(n) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "collect_set(10) AS d",
+    ),
+    "a set without a limit in a clause": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «collect_set(d)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "collect_set(d, 10)",
+    ),
+    "a set of values without an order": (
+        "WITH RECURSIVE t(n, «collect_set(2) AS d») AS (SELECT 1, map(1, 1) UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_AGGREGATOR_TYPE",
+        "elements of map<int,int> have no order",
+    ),
+    "a set of numbers and of arrays of them": (
+        "WITH RECURSIVE t(n, collect_set(2) AS d) AS («SELECT 1, array(array(1))» UNION SELECT n, 1 FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_TYPES",
+        "array<array<int>>",
+    ),
     "a path without the column that decides": (
         "WITH RECURSIVE t(n, min() AS d, «path() AS p») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_PATH",

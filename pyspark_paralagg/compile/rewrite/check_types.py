@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark_paralagg.compile.rewrite.pack import is_packable
 from pyspark_paralagg.compile.rewrite.types import is_storable
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, walk
@@ -50,4 +51,6 @@ def _check(expr: Expr, rule: Rule) -> None:
 
 def _refuse(subject: str, value: str, place: str) -> NoReturn:
     problem = f"{subject} cannot run inside the loop"
-    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", problem, value=value, place=place)
+    is_array = value.startswith("array<") and is_packable(value)
+    hint = 'use backend="spark", or the ranks of backend="mpi", which store it as a text' if is_array else None
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", problem, value=value, place=place, hint=hint)

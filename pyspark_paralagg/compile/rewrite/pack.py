@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.types import is_storable
 from pyspark_paralagg.program.expr import PACKED, UNPACKED, Call, Col, Lit
+from pyspark_paralagg.program.sets import ELEMENT_SET, MERGED_SETS, element_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +42,12 @@ def pack(program: Program) -> Program:
         rules=tuple(map(_rule, program.rules)),
         assume=tuple(map(_opened, program.assume)),
     )
+
+
+def pack_all(program: Program) -> Program:
+    """Return ``program`` with texts also in the columns of its sources, for an engine that has no other values."""
+    packed = pack(program)
+    return replace(packed, inputs=tuple(replace(i, columns=tuple(map(_column, i.columns))) for i in packed.inputs))
 
 
 def is_packable(type_: str) -> bool:
@@ -99,10 +106,30 @@ def _packed(expr: Expr) -> Expr:
         return _opened(expr)
     if isinstance(expr, Col):
         return replace(expr, type=_TEXT)
-    if isinstance(expr, Call) and expr.fn == "Cast" and expr.args[0].type == expr.type:  # only nulls are allowed
-        return _packed(expr.args[0])
+    if isinstance(expr, Call):
+        if expr.fn == "Cast" and expr.args[0].type == expr.type:  # only nulls are allowed
+            return _packed(expr.args[0])
+        expr = _element_set(expr)
+        if expr.fn in (MERGED_SETS, ELEMENT_SET):  # engines compute them on texts
+            return replace(expr, args=tuple(map(_packed, expr.args)), type=_TEXT)
     nullable = expr.value is None if isinstance(expr, Lit) else expr.nullable
     return Call(PACKED, (_opened(expr),), _TEXT, nullable)
+
+
+def _element_set(expr: Call) -> Call:
+    """Return ``CASE WHEN x IS NOT NULL THEN array(x) END`` as the set of one element, any other call as it is.
+
+    So is ``array(x)`` of an ``x`` that is never null.
+    """
+    match expr:
+        case Call(fn="CreateArray", args=(Col(nullable=False) | Lit(value=bool() | int() | float() | str()) as value,)):
+            return element_set(value, expr.type) if not is_packable(value.type) else expr
+        case Call(
+            fn="CaseWhen", args=(Call(fn="IsNotNull", args=(tested,)), Call(fn="CreateArray", args=(value,)), *rest)
+        ) if not is_packable(value.type) and all(isinstance(r, Lit) and r.value is None for r in rest):
+            is_tested = tested == value or (isinstance(value, Call) and value.fn == "Cast" and value.args[0] == tested)
+            return element_set(value, expr.type) if is_tested else expr
+    return expr
 
 
 def _opened(expr: Expr) -> Expr:

@@ -23,6 +23,7 @@ from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom
+from pyspark_paralagg.program.sets import element_set, element_type, least_elements, set_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +68,8 @@ class _Binder:
     scope: dict[str, Expr] = field(default_factory=dict)
     atoms: list[Atom] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
+    """The limits of the variables that are sets, as far as they are known."""
 
     def __post_init__(self) -> None:
         self.taken = set(names_in((self.flat.head, self.flat.literals)))
@@ -104,6 +107,8 @@ class _Binder:
                 continue
             if isinstance(arg, syntax.Variable) and arg.name not in self.scope:
                 self.scope[arg.name] = Col(arg.name, col.type, col.nullable)
+                limit = dict(self.shapes.shapes[atom.relation].limits).get(len(names))
+                self.limits |= {} if limit is None else {arg.name: limit}
                 names.append(arg.name)
                 continue
             column = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
@@ -232,10 +237,22 @@ class _Binder:
                     raise self.places.error("PARALAGG_DATALOG_AGGREGATE", message, arg.span, hint=hint)
         if not shape.columns:
             slots["column", 0] = Lit(value=True, type=BOOLEAN)
+        sets = dict(shape.limits)
         return {
-            slot: self.checked_column(slot[1], e) if slot[0] == "column" and shape.columns else e
+            slot: e
+            if slot[0] != "column" or not shape.columns
+            else self.bounded(self.checked_column(slot[1], e), sets[slot[1]])
+            if slot[1] in sets
+            else self.checked_column(slot[1], e)
             for slot, e in slots.items()
         }
+
+    def bounded(self, value: Expr, limit: int) -> Expr:
+        """Return ``value``, an element or a set, as a set of at most ``limit`` elements."""
+        is_short = isinstance(value, Col) and self.limits.get(value.name, limit + 1) <= limit
+        if element_type(value.type) is None:
+            return element_set(value, set_type(value.type))
+        return value if is_short else least_elements(value, limit)
 
     def checked_column(self, p: int, expr: Expr) -> Expr:
         """Return the expression of head column ``p``, with a range check if the column is unsigned."""
@@ -250,7 +267,8 @@ class _Binder:
     def aggregated(self, p: int, arg: syntax.HeadAggregate, shape: Shape) -> dict[Slot, Expr]:
         """Return the slots that a row gives to the aggregate at position ``p``."""
         aggregate = shape.aggregates[p]
-        values = [self.constraint_of(a) if isinstance(a, syntax.Comparison) else self.value(a) for a in arg.args]
+        terms = arg.args[:1] if p in dict(shape.limits) else arg.args  # the limit of a set is no value
+        values = [self.constraint_of(a) if isinstance(a, syntax.Comparison) else self.value(a) for a in terms]
         if aggregator_named(aggregate).counts_rows:
             return {("column", p): values[0] if values else Lit(1, NUMBER)}
         if aggregator_named(aggregate).is_truth:

@@ -16,9 +16,11 @@ from pyspark_paralagg.datalog.lower.terms import BOOLEAN, NUMBER, Terms
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape, Shapes
 from pyspark_paralagg.program.aggregators import aggregator_named
+from pyspark_paralagg.program.custom import Custom
 from pyspark_paralagg.program.expr import Col, Lit
 from pyspark_paralagg.program.names import NUMBERED
 from pyspark_paralagg.program.program import Atom, Column, Dependent, Input, Relation, Rule
+from pyspark_paralagg.program.sets import element_set, element_type, merged_sets
 from pyspark_paralagg.program.trace import Hops, Path, Trace
 
 if TYPE_CHECKING:
@@ -104,11 +106,15 @@ class Builder:
 
     def dependents(self, shape: Shape, types: Mapping[Slot, str]) -> tuple[Dependent, ...]:
         """Return the aggregated columns; a hidden order column follows the column that it orders."""
-        orders = dict(shape.orders)
+        orders, limits = dict(shape.orders), dict(shape.limits)
         result: list[Dependent] = []
         for p in shape.values:
             column = Column(shape.columns[p], types["column", p])
             aggregate = str(shape.aggregates[p])
+            if p in limits:
+                merge = merged_sets(column.type, limits[p])
+                result.append(Dependent(column, aggregate, custom=Custom(aggregate, ("value",), combine=(merge,))))
+                continue
             if p not in orders:
                 result.append(Dependent(column, aggregate, supplied=_supplied_columns(column, aggregate, types, p)))
                 continue
@@ -121,14 +127,20 @@ class Builder:
     def input(self, name: str, number: int, derived: set[str]) -> Input:
         """Return the input for the facts and external rows of relation ``name``."""
         shape, types = self.shapes.shapes[name], self.types[name]
-        columns = tuple(Column(self.column(name, c), types["column", p]) for p, c in enumerate(shape.columns))
+        given = _given_types(shape, types)
+        columns = tuple(Column(self.column(name, c), given[p]) for p, c in enumerate(shape.columns))
         columns = columns or (Column(HOLDS, BOOLEAN),)
         if name not in derived:
             return Input(
                 number, number, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns), name=name, is_set=True
             )
+        values = [Col(c.name, c.type) for c in columns]
         exprs = tuple(
-            Col(columns[p].name, columns[p].type) if kind == "column" else Lit(None, types[kind, p])
+            Lit(None, types[kind, p])
+            if kind != "column"
+            else element_set(values[p], types[kind, p])
+            if p in dict(shape.limits)
+            else values[p]
             for kind, p in supplied(shape)
         )
         return Input(number, number, columns, exprs)
@@ -136,7 +148,8 @@ class Builder:
     def source(self, name: str) -> Source:
         """Return the source of relation ``name``: its columns, its facts, and whether it has external rows."""
         shape, types = self.shapes.shapes[name], self.types[name]
-        columns = tuple(Column(c, types["column", p]) for p, c in enumerate(shape.columns))
+        given = _given_types(shape, types)
+        columns = tuple(Column(c, given[p]) for p, c in enumerate(shape.columns))
         column_types = tuple(c.type for c in columns)
         rows = tuple(
             f.typed(column_types, self.unsigned.get(name, ()), self.places, shape) for f in self.facts.get(name, ())
@@ -157,6 +170,14 @@ class Builder:
     def column(self, relation: str, column: str) -> str:
         """Return a column's name, prefixed by its relation if the column has an assumption."""
         return f"{relation}.{column}" if (relation, column) in self.assumed else column
+
+
+def _given_types(shape: Shape, types: Mapping[Slot, str]) -> list[str]:
+    """Return the types of the columns in facts and inputs, which have an element in place of a set."""
+    given = [types["column", p] for p in range(len(shape.columns))]
+    for p in dict(shape.limits):
+        given[p] = element_type(given[p]) or given[p]
+    return given
 
 
 def _trace(traced: TracedColumn, shape: Shape) -> Trace:

@@ -14,6 +14,7 @@ from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape
 from pyspark_paralagg.errors import DatalogError
 from pyspark_paralagg.program.aggregators import aggregator_named
+from pyspark_paralagg.program.sets import element_type, set_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +75,9 @@ def infer(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one loop over all sources 
 
 
 def _wider(current: str | None, new: str) -> str:
+    element, new_element = element_type(current or ""), element_type(new)
+    if element is not None and new_element is not None:
+        return set_type(_wider(element, new_element))
     if current is None or {current, new} == {NUMBER, FLOAT}:
         return new if current is None else FLOAT
     return current

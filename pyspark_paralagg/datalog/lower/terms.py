@@ -16,6 +16,7 @@ from pyspark_paralagg.program import fields, patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
 from pyspark_paralagg.program.functor import SIGN, is_functor
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.sets import ELEMENT_SET, element_set, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -183,6 +184,9 @@ class Terms:
             return expr
         if expr.type == NUMBER and type_ == FLOAT:
             return Lit(float(expr.value), FLOAT) if isinstance(expr, Lit) else Call("Cast", (expr,), FLOAT)  # type: ignore[arg-type]
+        if isinstance(expr, Call) and expr.fn == ELEMENT_SET:
+            element = self.as_type(expr.args[0], element_type(type_) or "")
+            return None if element is None else element_set(element, type_)
         if type_ == BOOLEAN and isinstance(expr, Lit) and expr.type == NUMBER and expr.value in (0, 1):
             return Lit(bool(expr.value), BOOLEAN)
         return None
@@ -298,6 +302,8 @@ class Terms:
         expected = " or ".join(datalog_type(t) for t in types)
         message = f"`{operation}` takes {expected}, but this is a {datalog_type(expr.type)}"
         hint = "convert it with to_number or to_float" if expr.type == SYMBOL else "convert it with to_string"
+        if element_type(expr.type) is not None:
+            hint = "rules can copy and compare a set; compute with its elements before they are collected"
         raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=operation, hint=hint)
 
     def _check_range(self, term: syntax.Number, value: float | None = None) -> None:
@@ -333,7 +339,8 @@ class Terms:
 
 def datalog_type(type_: str) -> str:
     """Return the Datalog name of a Spark type."""
-    return DATALOG_TYPES.get(type_, type_)
+    element = element_type(type_)
+    return DATALOG_TYPES.get(type_, type_) if element is None else f"set of {datalog_type(element)}"
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:

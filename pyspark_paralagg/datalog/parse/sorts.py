@@ -21,7 +21,7 @@ _CONSTRAINTS = ("match", "contains")
 _RESERVED = ("min", "max", *_CONSTRAINTS)
 _AGGREGATORS = frozenset((
     "MIN", "MAX", "SUM", "COUNT", "MCOUNT", "MSUM", "ANY", "ALL", "MIN_BY", "MAX_BY",
-    "BITOR", "BITAND", "BIT_OR", "BIT_AND",
+    "BITOR", "BITAND", "BIT_OR", "BIT_AND", "COLLECT_SET",
 ))  # fmt: skip
 
 

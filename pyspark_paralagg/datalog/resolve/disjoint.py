@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.expand import Flat, alternatives, names_in, nodes, rewritten
 from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.program.sets import COLLECT_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.resolve.expand import Plain
 
-_IDEMPOTENT = frozenset(("SET", *(a.name.upper().replace("_", "") for a in AGGREGATORS.values() if a.is_idempotent)))
+_IDEMPOTENT = frozenset(
+    name.upper().replace("_", "")
+    for name in ("set", COLLECT_SET, *(a.name for a in AGGREGATORS.values() if a.is_idempotent))
+)
 _SINGLE_VALUED = ("count", "sum")
 
 

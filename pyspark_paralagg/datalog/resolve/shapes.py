@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog.parse.syntax import NOWHERE, Apply, Atom, HeadAggregate, Negation, Variable
+from pyspark_paralagg.datalog.parse.syntax import NOWHERE, Apply, Atom, HeadAggregate, Negation, Number, Variable
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.names import fresh_column, is_added
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.sets import COLLECT_SET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 HOLDS = "holds"
 """The column that a relation without columns gets: true if the relation holds."""
 
-_NAMES = {name.upper().replace("_", ""): name for name in AGGREGATORS}
+_BUILT_IN = (*AGGREGATORS, COLLECT_SET)
+_NAMES = {name.upper().replace("_", ""): name for name in _BUILT_IN}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Shape:
     """The columns of a relation and their aggregators.
 
     ``aggregates`` has the aggregator of each of ``columns``, None for a key. ``orders`` maps the position of a
-    ``min_by`` to the position of its order column, -1 for a hidden column. ``place`` is the declaration or first rule.
+    ``min_by`` to the position of its order column, -1 for a hidden column. ``limits`` maps the position of a set to
+    its limit. ``place`` is the declaration or first rule.
     """
 
     relation: str
@@ -40,6 +43,7 @@ class Shape:
     aggregates: tuple[str | None, ...]
     orders: tuple[tuple[int, int], ...]
     place: Span
+    limits: tuple[tuple[int, int], ...] = ()
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -106,13 +110,15 @@ class Shapes:
         """Return the name of a head aggregate in a Program."""
         name = _NAMES.get(aggregate.name.upper().replace("_", ""), aggregate.name.lower())
         name = self._user_aggregators.get(name, name)
-        if name not in AGGREGATORS and name not in self._user_aggregators.values() and name != "mean":
-            names = [f"${n.upper()}" for n in (*AGGREGATORS, *self._user_aggregators.values())]
+        if name not in _BUILT_IN and name not in self._user_aggregators.values() and name != "mean":
+            names = [f"${n.upper()}" for n in (*_BUILT_IN, *self._user_aggregators.values())]
             hint = did_you_mean(f"${aggregate.name.upper()}", names).replace("'", "`")
             message = f"${aggregate.name} is not an aggregate"
             raise self._places.error(
                 "PARALAGG_UNKNOWN_AGGREGATE", message, aggregate.span, value=aggregate.name, hint=hint
             )
+        if name == COLLECT_SET:
+            self._limit(aggregate)
         arities = AGGREGATORS[name].arguments if name in AGGREGATORS else (1,)
         if len(aggregate.args) not in arities and name in AGGREGATORS:
             message = (
@@ -140,7 +146,33 @@ class Shapes:
             if len(rule.head.args) != len(columns):
                 raise self._arity_error(rule.head, len(columns), place)
         aggregates, orders = self._aggregates(rules, len(columns))
-        return Shape(name, columns, aggregates, orders, place or NOWHERE)
+        return Shape(name, columns, aggregates, orders, place or NOWHERE, self._limits(rules))
+
+    def _limits(self, rules: list[Flat]) -> tuple[tuple[int, int], ...]:
+        """Return the limit of each set by position; raise if the rules have different ones."""
+        first: dict[int, HeadAggregate] = {}
+        for rule in rules:
+            for p, a in enumerate(rule.head.args):
+                if not isinstance(a, HeadAggregate) or self.aggregator(a) != COLLECT_SET:
+                    continue
+                other = first.setdefault(p, a)
+                if self._limit(a) != self._limit(other):
+                    message = (
+                        f"the set has at most {self._limit(a)} elements here, "
+                        f"but {self._limit(other)} in {self._places.describe(other.span)}"
+                    )
+                    hint = "write the same limit in all rules of the relation"
+                    raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
+        return tuple((p, self._limit(a)) for p, a in first.items())
+
+    def _limit(self, aggregate: HeadAggregate) -> int:
+        match aggregate.args:
+            case (_, Number(value=int() as limit)) if limit > 0:
+                return limit
+        message = f"${aggregate.name} takes a value and the largest number of elements"
+        hint = "write a whole number above 0: $COLLECT_SET(x, 10)"
+        code = "PARALAGG_DATALOG_AGGREGATE"
+        raise self._places.error(code, message, aggregate.span, value=aggregate.name, hint=hint)
 
     def _aggregates(self, rules: list[Flat], count: int) -> tuple[tuple[str | None, ...], tuple[tuple[int, int], ...]]:
         aggregators: list[str | None] = [None] * count

@@ -86,6 +86,8 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
         case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))
         case "Packed" => Packed(args.head)
         case "Unpacked" => Unpacked(args.head, dataType(json \ "type"))
+        case "ElementSet" => Sets.packed(args.head)
+        case "MergedSets" => Sets.merged(args(0), args(1), args(2), DataType.fromDDL(args(3).toString))
         case "Present" => Guards.present(args(0), args(1))
         case other => throw new IllegalArgumentException(s"no Catalyst expression for $other")
       })

@@ -10,9 +10,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
-import org.apache.spark.sql.types.{DataType, LongType, StructField}
+import org.apache.spark.sql.types.{ArrayType, DataType, LongType, StructField}
 import org.apache.spark.sql.paralagg.plan.{
-  Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference, Routes
+  Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference, Routes, Sets
 }
 
 /** The compilation of a resolved recursion: a request to Python, and the nodes for its answer. */
@@ -39,9 +39,9 @@ object CompileRecursion {
     val steps = cte.relations.map(r => r -> cte.stepsOf(r)).filter(_._2.nonEmpty)
     val analysis = new Analysis(
       steps.map(_._1.name),
-      steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r))) })
+      steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r, isBase = false))) })
     analysis.sqlBases = Some(cte.relations.map { r =>
-      if (r.bases > 0) union(cte.basesOf(r).map(conformed(_, r)))
+      if (r.bases > 0) union(cte.basesOf(r).map(conformed(_, r, isBase = true)))
       else LocalRelation(r.inOrder(r.columns.get).map(c => toAttribute(StructField(c.name, c.dataType))))
     })
     val relations = cte.relations.map { r =>
@@ -95,13 +95,19 @@ object CompileRecursion {
     if (branches.length == 1) branches.head else Union(branches)
 
   /** Projects a branch to the relation's order, names and types; null in a counted column counts 1. */
-  private def conformed(branch: LogicalPlan, r: CteRelation): LogicalPlan =
-    Project(r.inOrder(branch.output.zip(r.columns.get).map { case (a, c) => Alias(value(a, c, r), c.name)() }), branch)
+  private def conformed(branch: LogicalPlan, r: CteRelation, isBase: Boolean): LogicalPlan = Project(
+    r.inOrder(branch.output.zip(r.columns.get).map { case (a, c) => Alias(value(a, c, r, isBase), c.name)() }),
+    branch)
 
-  private def value(a: Attribute, c: CteColumn, r: CteRelation): Expression = {
+  private def value(a: Attribute, c: CteColumn, r: CteRelation, isBase: Boolean): Expression = {
     def cast(e: Expression, to: DataType): Expression = if (e.dataType == to) e else Cast(e, to)
-    if (r.aggregates.get(c.name).exists(_.function == "count")) Coalesce(Seq(cast(a, LongType), Literal(1L)))
-    else cast(a, c.dataType)
+    (r.aggregates.get(c.name), c.dataType) match {
+      case (Some(call), _) if call.function == "count" => Coalesce(Seq(cast(a, LongType), Literal(1L)))
+      case (Some(call), ArrayType(element, _)) if call.isSet && Sets.setType(a.dataType) != a.dataType =>
+        Sets.element(cast(a, element))
+      case (Some(call), to) if call.isSet && isBase => Sets.ofArray(cast(a, to), Literal(call.limit))
+      case (_, to) => cast(a, to)
+    }
   }
 
   private def fields(names: Seq[String], types: Seq[DataType]): JValue =

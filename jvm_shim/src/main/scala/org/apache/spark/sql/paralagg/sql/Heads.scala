@@ -17,6 +17,12 @@ case class HeadAggregate(function: String, argument: Option[String], column: Str
 
   /** Tests for a column that is computed after the recursion, and that no branch supplies. */
   def isTrace: Boolean = function == "path" || function == "hops"
+
+  /** The largest number of elements of `collect_set(10) AS owners`, once Python has checked that it is a number. */
+  def limit: Int = argument.get.toInt
+
+  /** Tests for a column that collects the values of the branches, so that its type is an array of theirs. */
+  def isSet: Boolean = function == "collect_set"
 }
 
 /**

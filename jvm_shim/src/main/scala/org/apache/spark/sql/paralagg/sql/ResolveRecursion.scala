@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.paralagg.ErrorCodes
+import org.apache.spark.sql.paralagg.plan.Sets
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -51,8 +52,8 @@ object ResolveRecursion extends Rule[LogicalPlan] {
     typedBranches.filter(_ => r.columns.isEmpty).fold(r) { branches =>
       checkArity(cte, r)
       val names = r.columnNames.getOrElse(branches.head.output.map(_.name))
-      val types = branches.map(_.output.map(_.dataType)).reduceLeft[Seq[DataType]](wider(r, _, _))
       val keyed = r.withKeys(names)
+      val types = branches.map(supplied(keyed, names, _)).reduceLeft[Seq[DataType]](wider(r, _, _))
       keyed.copy(columns = Some(CompileRecursion.declared(keyed, names, types)))
     }
   })
@@ -85,10 +86,17 @@ object ResolveRecursion extends Rule[LogicalPlan] {
 
   private def widened(cte: RecursiveCte, r: CteRelation): CteRelation = {
     val columns = r.columns.get
-    val types = cte.stepsOf(r).map(_.output.map(_.dataType)).foldLeft(columns.map(_.dataType))(wider(r, _, _))
+    val steps = cte.stepsOf(r).map(supplied(r, columns.map(_.name), _))
+    val types = steps.foldLeft(columns.map(_.dataType))(wider(r, _, _))
     if (types == columns.map(_.dataType)) r
     else r.copy(columns = Some(CompileRecursion.declared(r, columns.map(_.name), types)))
   }
+
+  /** Returns the types of a branch's columns; elements of a set have the type of sets. */
+  private def supplied(r: CteRelation, names: Seq[String], branch: LogicalPlan): Seq[DataType] =
+    names.zip(branch.output).map { case (name, a) =>
+      if (r.aggregates.get(name).exists(_.isSet)) Sets.setType(a.dataType) else a.dataType
+    }
 
   private def wider(r: CteRelation, left: Seq[DataType], right: Seq[DataType]): Seq[DataType] =
     left.zip(right).zipWithIndex.map { case ((a, b), n) =>

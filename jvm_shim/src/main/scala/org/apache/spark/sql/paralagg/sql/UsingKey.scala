@@ -23,7 +23,8 @@ case class UsingKey(keys: Seq[KeyColumn], calls: Seq[HeadAggregate], hasColumns:
     }
     val keyed = keys.map(k => column(k.name, k.origin) -> k.origin)
     val aggregated = aggregates.map { a =>
-      a.copy(column = column(a.column, a.origin), argument = a.argument.map(column(_, a.origin)))
+      val argument = if (a.isSet) a.argument else a.argument.map(column(_, a.origin))
+      a.copy(column = column(a.column, a.origin), argument = argument)
     }
     val listed = keyed ++ aggregated.map(a => a.column -> a.origin)
     listed.groupBy(_._1).values.find(_.length > 1).foreach { twice =>
