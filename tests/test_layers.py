@@ -25,7 +25,7 @@ LINES = {
         "compile": 8_855,
         "connect": 1_730,
         "datalog": 7_540,
-        "delta": 1_715,
+        "delta": 1_725,
         "graph": 1_225,
         "lowering": 450,
         "maintenance": 1_325,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.delta.decide import Changes
     from pyspark_paralagg.delta.record import LastRefresh
     from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
@@ -119,26 +120,30 @@ class Refresh:
         return {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
 
     def _full(self, decision: Decision) -> RefreshReport:
-        frames = self._frames()
-        whole = self._program.whole(frames)
+        frames, program = self._frames(), self._program
+        whole = program.whole(frames)
         if self._snapshot is None and not self._target.is_path:
             create_empty(self._target, whole)
             self._snapshot = self._target.snapshot()
         self._record_time("fixpoint")
-        writer = self._writer(decision, self._program.obstacle_after(whole))
-        keeping = keeping_of_whole(self._spark, self._program, whole) if isinstance(self._program, Program) else None
-        if keeping is not None and isinstance(self._program, Program):
-            whole = self._program.whole(frames, keeping)
+        writer = self._writer(decision, program.obstacle_after(whole))
+        keeping = None
+        if isinstance(program, Program):
+            keeping = keeping_of_whole(self._spark, program, whole)
+            whole = whole if keeping is None else program.whole(frames, keeping)
         try:
             commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
             self._record_time("write")
             run = report(whole)
-            if keeping is not None and run is not None:
-                remember(self._spark, writer.record.id, keeping, run.tuples)
+            self._remember(writer.record, keeping, run)
         finally:
             if keeping is not None:
                 keeping.free()
         return self._report(decision, commit, run, _Counts(int(commit.metrics.get("numOutputRows", 0))))
+
+    def _remember(self, record: Record, keeping: Keeping | None, run: RunReport | None) -> None:
+        if keeping is not None and run is not None:
+            remember(self._spark, record.id, keeping, run.tuples)
 
     def _incremental(
         self, program: Program, decision: Decision, snapshot: Snapshot, backend: str | None
@@ -191,8 +196,7 @@ class Refresh:
             changed.free()
         self._record_time("write")
         run = None if continued.fixpoint is None else report(continued.fixpoint)
-        if continued.keeping is not None and run is not None:
-            remember(self._spark, writer.record.id, continued.keeping, run.tuples)
+        self._remember(writer.record, continued.keeping, run)
         return self._report(decision, commit, run, counts)
 
     def _write(
