@@ -24,7 +24,7 @@ LINES = {
         "command": 3_900,
         "compile": 8_885,
         "connect": 1_740,
-        "datalog": 7_560,
+        "datalog": 7_650,
         "delta": 1_685,
         "graph": 1_245,
         "lowering": 450,
