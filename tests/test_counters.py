@@ -65,12 +65,46 @@ def test_dataframes_have_the_same_numbers(spark: SparkSession, backend: str) -> 
         ra.why(found["reached"], n=1)
 
 
+IN_BODIES = """
+.decl road(x: symbol, km: number) .decl id(x: symbol, n: number, m: number) .decl both(n: number, m: number)
+.decl hit(n: number) .output id, both, hit
+road("b", 3). road("a", 7). road("c", 0). road("d", 1).
+id(x, n, m) :- road(x, km), n = autoinc(), km > 0, m = 2 * n, m < 4.  // a, b, d are 0, 1, 2
+both(n, autoinc()) :- road(_, km), n = 10 * autoinc(), km > 1.        // two rows: 3, 4, then 5, 6
+hit(k) :- road(_, k), road(_, autoinc() - 9).                         // 7 to 22, in the order of both symbols
+"""
+"""Rows are counted in the order of their values. What reads a number is tested afterwards."""
+
+
+def test_counters_in_bodies_number_the_rows_of_the_other_literals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text(IN_BODIES, encoding="utf-8")
+    assert main(["run", "p.dl", "-q", "--backend", "local"]) == OK
+    lines = {name: Path(f"{name}.csv").read_text(encoding="utf-8").splitlines() for name in ("id", "both", "hit")}
+    assert lines["id"] == ["a\t0\t0", "b\t1\t2"]
+    assert lines["both"] == ["30\t5", "40\t6"]
+    pairs = [(k, km) for k in (7, 3, 0, 1) for km in (7, 3, 0, 1)]
+    assert lines["hit"] == sorted({str(k) for n, (k, km) in enumerate(pairs, 7) if km == n - 9}) == ["3", "7"]
+
+
+def test_counters_in_bodies_on_spark(spark: SparkSession) -> None:
+    found = ra.datalog(spark, IN_BODIES)
+    assert sorted(rows_of(found["id"])) == [("a", 0, 0), ("b", 1, 2)]
+
+
 @pytest.mark.parametrize(
     ("rule", "reason", "column"),
     [
-        ("p(n) :- q(x), n = autoinc().", "it is not in the head of a rule", 19),
-        ("p(autoinc()) :- q(autoinc()).", "it is not in the head of a rule", 3),
-        ("p(autoinc()).", "it is not in the head of a rule", 3),
+        ("p(autoinc()).", "it is not in a rule", 3),
+        ("p(n) :- q(_), n = autoinc() + autoinc().", "the body has two counters", 19),
+        ("p(n) :- n = autoinc().", "the body has no atom whose rows it could number", 13),
+        ("p(x) :- q(x), !r(autoinc()). r(1).", "it is inside of a negation or an aggregate", 18),
+        ("p(n) :- q(_), n = count : { r(autoinc()) }. r(1).", "it is inside of a negation or an aggregate", 31),
+        ("p(n) :- q(_), n = autoinc(1).", "it has an argument", 19),
+        ("p(n) :- (q(_); r(_)), n = autoinc(). r(1).", "the body has alternatives", 27),
+        ("p(n) :- p(_), n = autoinc().", "`p` reads itself", 19),
         ("p(autoinc(), autoinc()) :- q(_).", "the rule has two heads or counters", 3),
         ("p(autoinc()), r(x) :- q(x).", "the rule has two heads or counters", 3),
         ("p(autoinc(1)) :- q(_).", "it has an argument", 3),

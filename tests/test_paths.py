@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentatio
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.api import routes as api_routes
+from pyspark_paralagg.backends import path_search
 from pyspark_paralagg.session import workers
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Edge = tuple[Any, Any, int]
 
-ENGINES = ("spark", "local", "python", "mpi")
+ENGINES = ("spark", "local", "python", "mpi", "dataframe")
 CYCLES = [(1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 4, 0), (4, 3, 0), (4, 5, 0), (5, 6, 2), (3, 6, 2), (6, 6, 0), (7, 1, 1)]
 
 
@@ -186,17 +187,65 @@ def test_a_limit_of_rows(spark: SparkSession, engine: str) -> None:
         base.recursive_agg("node", short, step=shortest(edges), backend=engine).collect()
 
 
-def test_a_null_key_has_no_path(spark: SparkSession) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_null_keys_have_paths(spark: SparkSession, engine: str) -> None:
+    """The row before may have a null key, and so may the row itself; null is the largest parent."""
     base = spark.sql("SELECT CAST(NULL AS BIGINT) AS node")
 
     def step(r: DataFrame) -> DataFrame:
         return r.selectExpr("coalesce(node + 1, 5L) AS node").where("node < 7")
 
-    reach = base.recursive_agg("node", {"route": ra.path()}, step=step)
-    with pytest.raises(Exception, match=r"\[PARALAGG_PATH_LOST\] 3 rows have no parent"):
-        reach.collect()
-    counted = base.recursive_agg("node", {"n": ra.hops()}, step=step)
-    assert {r.node: r.n for r in counted.collect()} == {None: None, 5: None, 6: None}
+    reach = base.recursive_agg("node", {"route": ra.path(), "n": ra.hops()}, step=step, backend=engine)
+    assert {r.node: (r.n, r.route) for r in reach.collect()} == {
+        None: (0, [None]),
+        5: (1, [None, 5]),
+        6: (2, [None, 5, 6]),
+    }
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_several_keys_with_nulls(spark: SparkSession, engine: str) -> None:
+    """Rows that differ in which key is null are different parents, and stay so beside zero and the empty string."""
+    steps = [
+        ((1, "a", 1), (None, "b", 1)),
+        ((1, "a", 1), (2, None, None)),
+        ((1, "a", 1), (0, "", 0)),
+        ((None, "b", 1), (3, None, 3)),
+        ((2, None, None), (3, None, 3)),
+        ((0, "", 0), (None, None, None)),
+        ((None, None, None), (None, "", 0)),
+        ((2, None, None), (None, "", 0)),
+    ]
+    columns = [f"{side}{n} {t}" for side in "fk" for n, t in enumerate(("int", "string", "bigint"))]
+    edges = spark.createDataFrame([(*a, *b) for a, b in steps], ", ".join(columns))
+
+    def step(r: DataFrame) -> DataFrame:
+        return r.join(edges, r.k0.eqNullSafe(edges.f0) & r.k1.eqNullSafe(edges.f1) & r.k2.eqNullSafe(edges.f2)).select(
+            edges.k0, edges.k1, edges.k2, (r.d + 1).alias("d")
+        )
+
+    base = spark.sql("SELECT 1 AS k0, 'a' AS k1, 1L AS k2, 0L AS d")
+    found = base.recursive_agg(
+        ["k0", "k1", "k2"], {"d": "min", "route": ra.path("d")}, step=step, backend=engine
+    ).collect()
+    assert {(r.k0, r.k1, r.k2): [tuple(x) for x in r.route[1:]] for r in found} == {
+        (1, "a", 1): [],
+        (None, "b", 1): [(None, "b", 1)],
+        (2, None, None): [(2, None, None)],
+        (0, "", 0): [(0, "", 0)],
+        (3, None, 3): [(2, None, None), (3, None, 3)],
+        (None, None, None): [(0, "", 0), (None, None, None)],
+        (None, "", 0): [(2, None, None), (None, "", 0)],
+    }
+
+
+@pytest.mark.parametrize("engine", ["spark", "local", "dataframe"])
+def test_a_null_value_has_no_path(spark: SparkSession, engine: str) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    base = spark.sql("SELECT 7L AS node, CAST(NULL AS BIGINT) AS dist UNION ALL SELECT 3, 0")
+    df = routes(base, edges.where("src != 7"), backend=engine)
+    with pytest.raises(Exception, match=r"\[PARALAGG_PATH_LOST\] 1 rows have no parent"):
+        df.collect()
 
 
 def test_explain_and_report(spark: SparkSession) -> None:
@@ -276,12 +325,58 @@ def test_a_path_that_no_rule_of_a_text_gives_has_its_line(spark: SparkSession) -
         _ = relations["r"]
 
 
-def test_plain_dataframes_and_python_workers(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_dataframes_follow_steps_that_no_engine_runs(spark: SparkSession) -> None:
+    """A Python function, an array that is exploded, a groupBy with the minimum, and a branch without the relation."""
+    plus = F.udf(lambda a, b: a + b, "long")
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    ends = edges.groupBy("src").agg(F.collect_list(F.struct("dst", "weight")).alias("ends"))
+    base = spark.sql("SELECT 4L AS node, 20L AS dist")
+
+    def step(d: DataFrame) -> DataFrame:
+        legs = d.join(ends, d.node == ends.src).select("dist", F.explode("ends").alias("leg"))
+        rows = legs.select(F.col("leg.dst").alias("node"), plus("dist", "leg.weight").alias("dist"))
+        return rows.groupBy("node").agg(F.min("dist").alias("dist")).distinct().union(spark.sql("SELECT 1L, 0L"))
+
+    aggs = {"route": ra.path("dist"), "dist": "min", "legs": ra.hops("dist")}
+    df = base.recursive_agg("node", aggs, step=step)
+    assert ra.report(df).backend == "dataframe"
+    assert found(df) == expected(CYCLES, {1: 0, 4: 20})
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "says"),
+    [
+        (lambda p, _: _doubled(p), "PARALAGG_PATH", "no single parent"),
+        (lambda p, e: e.join(p, e.src == p.dst, "left_semi").toDF("src", "dst", "dist"), "PARALAGG_PATH", "SEMI"),
+        (lambda p, _: p.limit(5), "PARALAGG_PATH_UNSUPPORTED", "Limit"),
+        (lambda p, _: p.groupBy("src", "dst").agg(F.max("dist").alias("dist")), "PARALAGG_PATH_UNSUPPORTED", "max"),
+    ],
+)
+def test_plain_dataframes_refuse_steps_without_a_row_before(
+    spark: SparkSession, step: Callable[[DataFrame, DataFrame], DataFrame], code: str, says: str
+) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    pairs = edges.toDF("src", "dst", "dist")
+    aggs = {"dist": "min", "route": ra.path("dist")}
+    with pytest.raises((ra.UsageError, ra.UnsupportedError), match=says) as e:
+        pairs.recursive_agg(["src", "dst"], aggs, step=lambda p: step(p, edges), backend="dataframe")
+    assert e.value.code == code
+
+
+def test_plain_dataframes_need_final_rows_and_the_jar(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
     base = spark.sql("SELECT 1L AS node, 0L AS dist")
-    with pytest.raises(ra.UnsupportedError) as e:
+    with pytest.raises(ra.UsageError, match="parents may have changed"):
+        routes(base, edges, backend="dataframe", max_iterations=3, on_limit="return")
+    monkeypatch.setattr(path_search, "shim_if_there", lambda _: None)
+    with pytest.raises(ra.UnsupportedError, match="this session lacks") as e:
         routes(base, edges, backend="dataframe")
     assert e.value.code == "PARALAGG_PATH_UNSUPPORTED"
+
+
+def test_python_workers_make_the_arrays(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    base = spark.sql("SELECT 1L AS node, 0L AS dist")
     monkeypatch.setattr(api_routes, "shim_if_there", lambda _: None)  # as a session without the jar
     assert found(routes(base, edges)) == expected(CYCLES, {1: 0})
     monkeypatch.setitem(workers._KNOWN, spark, {"error": "ModuleNotFoundError: No module named 'pyarrow'"})

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentatio
 import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -257,6 +258,62 @@ def test_what_cannot_be_asked(spark: SparkSession) -> None:
     )
     with pytest.raises(ra.UsageError, match="a limit of 2 iterations"):
         ra.why(limited, node=1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "keys", "proof"),
+    [
+        (
+            lambda e: ra.graph.shortest_paths(e, [1], "km"),
+            {"source": 1, "id": 3},
+            (
+                "shortest_paths(source=1, id=3, distance=6)   by step of shortest_paths\n"
+                "  shortest_paths(source=1, id=2, distance=5)   by step of shortest_paths\n"
+                "    shortest_paths(source=1, id=1, distance=0)   by base of shortest_paths\n"
+                "    edges(src=1, dst=2, weight=5)\n"
+                "  edges(src=2, dst=3, weight=1)"
+            ),
+        ),
+        (
+            lambda e: ra.graph.widest_paths(e, [1], "km"),
+            {"source": 1, "id": 4},
+            (
+                "widest_paths(source=1, id=4, width=2)   by step of widest_paths\n"
+                "  widest_paths(source=1, id=3, width=9)   by base of widest_paths\n"
+                "  edges(src=3, dst=4, weight=2)"
+            ),
+        ),
+    ],
+)
+def test_graph_algorithms_of_one_recursion(
+    spark: SparkSession, algorithm: Callable[[DataFrame], DataFrame], keys: dict[str, int], proof: str
+) -> None:
+    edges = spark.createDataFrame(
+        [(1, 2, 5), (2, 3, 1), (1, 3, 9), (3, 4, 2), (4, 1, 7)], "src long, dst long, km long"
+    )
+    assert str(ra.why(algorithm(edges), keys)) == proof
+    assert str(ra.why_not(algorithm(edges), keys | {"id": 9})).startswith("there is no row")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "says"),
+    [
+        (ra.graph.strongly_connected_components, "several recursions"),
+        (ra.graph.k_core, "several recursions"),
+        (ra.graph.label_propagation, "replaces all values"),
+        (ra.graph.hits, "replaces all values"),
+        (ra.graph.triangle_count, "not a recursion"),
+        (ra.graph.clustering, "not a recursion"),
+    ],
+)
+def test_graph_algorithms_that_are_not_one_recursion(
+    spark: SparkSession, algorithm: Callable[[DataFrame], DataFrame], says: str
+) -> None:
+    result = algorithm(spark.createDataFrame([(1, 2), (2, 1)], "src long, dst long"))
+    for ask in (ra.why, ra.why_not):
+        with pytest.raises(ra.UnsupportedError, match=rf"rows of ra\.graph\..*{says}") as e:
+            ask(result, id=1)
+        assert e.value.code == "PARALAGG_WHY_UNSUPPORTED"
 
 
 def test_pictures_and_data(spark: SparkSession) -> None:

@@ -138,7 +138,7 @@ def _walk(  # noqa: C901, PLR0913, PLR0915, PLR0917 - all that the worker gets; 
         if len(lost):
             row = {key: column(key)[int(lost[0])].as_py() for key in keys}
             text = f"[PARALAGG_PATH_LOST] {len(lost)} rows have no parent, such as {row}"
-            cause = "its key or that of a row before it is null, or only a value that a better one replaced derives it"
+            cause = "its value is null, or only a value that a better one replaced derives it"
             raise ValueError(f"{text}: {cause}")
         for name, limit in limits.items():
             if limit is not None and int(depth.max()) >= limit:

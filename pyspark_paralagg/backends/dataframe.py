@@ -15,7 +15,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.backends.climb import only_translates
+from pyspark_paralagg.backends.path_search import PathSearch
 from pyspark_paralagg.errors import FixpointError, UnsupportedError
+from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.progress import publish
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.report.run_report import Record, RunReport, keep
@@ -55,13 +57,16 @@ class DataFrameBackend:
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
         job.refuse_settled("plain DataFrames")
-        _refuse_traces(job, reason)
+        _refuse_question(job, reason)
+        searches = [PathSearch(job, seed, reason) for seed in job.seeds if seed.relation.traces]
         if not is_connect(job.session):
             cancel_on_interrupt(job.session)
         loop = _Loop(job)
         try:
             loop.load()
             loop.iterate()
+            for search in searches:
+                loop.trace(search)
         except BaseException as problem:
             loop.abandon(problem)
             loop.publish_state("failed")
@@ -70,7 +75,7 @@ class DataFrameBackend:
         return loop.store(reason)
 
 
-def _refuse_traces(job: Job, reason: str) -> None:
+def _refuse_question(job: Job, reason: str) -> None:
     if job.question is not None:
         raise UnsupportedError(
             "PARALAGG_WHY_UNSUPPORTED",
@@ -79,15 +84,6 @@ def _refuse_traces(job: Job, reason: str) -> None:
             place=f"relation {job.name}",
             hint="use a step that an engine supports",
         )
-    for seed in job.seeds:
-        if seed.relation.traces:
-            raise UnsupportedError(
-                "PARALAGG_PATH_UNSUPPORTED",
-                f"plain DataFrames compute no hops and paths, which {seed.relation.name!r} has",
-                value=seed.relation.traces[0].name,
-                place=f"relation {seed.relation.name}",
-                hint=f"use a step that an engine supports; plain DataFrames were to run it because of this: {reason}",
-            )
 
 
 class _Loop:
@@ -150,6 +146,15 @@ class _Loop:
                 self._check_climb(changes)
         self.seconds["loop"] = time.perf_counter() - start - self.seconds["plan"]
 
+    def trace(self, search: PathSearch) -> None:
+        """Add hops and parents to the rows of a relation."""
+        start, name = time.perf_counter(), search.relation.name
+        previous = list(self.live)
+        self.state[name] = self.checkpoints[name] = search.run(self.state[name], self._checkpoint)
+        used = (*self.checkpoints.values(), *self.state.values(), *previous)
+        self.free([df for df in self.live if all(df is not other for other in used)])
+        self.seconds["store"] += time.perf_counter() - start
+
     def store(self, reason: str) -> dict[str, DataFrame]:
         """Return the result as DataFrames over the last checkpoints; free all other checkpoints."""
         report = RunReport(
@@ -209,7 +214,8 @@ class _Loop:
         next_state: dict[str, DataFrame] = {}
         for seed in self.job.seeds:
             name = seed.relation.name
-            rows = self.bases[name].union(derived[name])
+            supplied = [quoted(c.name) for c in seed.relation.supplied]
+            rows = self.bases[name].union(derived[name].select(supplied))  # without columns that only a path shows
             self.checkpoints[name] = self._checkpoint(next_round(rows, self.state[name], seed.relation))
             changes[name] = change_of(self.checkpoints[name])
             next_state[name] = state_of(self.checkpoints[name], changes[name], seed.relation)

@@ -126,12 +126,12 @@ RELATION = (
     ErrorCode(
         "PARALAGG_PATH_UNSUPPORTED",
         "UnsupportedError",
-        cause="Plain DataFrames were to run a recursion with `ra.path` or `ra.hops`, because the backend was requested "
-        "or no engine takes the step. Only the engines compute them.",
+        cause="Plain DataFrames were to run a recursion with `ra.path` or `ra.hops`, and its step has an operator that "
+        "combines rows, such as a window. Or the session has no jar of this package.",
         remedy="Rewrite the step as the hint says, so that an engine takes it.",
         example="""
             base = spark.sql("SELECT 1L AS node")
-            base.recursive_agg("node", {"n": ra.hops()}, step=lambda r: r, backend="dataframe")
+            base.recursive_agg("node", {"n": ra.hops()}, step=lambda r: r.limit(5), backend="dataframe")
         """,
     ),
     ErrorCode(

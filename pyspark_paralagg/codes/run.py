@@ -155,9 +155,9 @@ RUN = (
     ErrorCode(
         "PARALAGG_PATH_LOST",
         IN_SPARK,
-        cause="A row has no path (`ra.path`). Its key is null, or that of a row before it. Or only a value that a "
-        "better one has replaced derives it, as in `least(d, 5)`: the 5 came from a 7 that is gone.",
-        remedy="Give the rows keys that are not null. In the other case the value has no derivation from final rows, "
+        cause="A row has no path (`ra.path`): the value that decides is null. Or only a value that a better one has "
+        "replaced derives it, as in `least(d, 5)`: the 5 came from a 7 that is gone.",
+        remedy="Filter out rows without a value. In the other case the value has no derivation from final rows, "
         "and only `ra.min_by` can carry its parent.",
         tested_by="tests/test_paths.py",
     ),

@@ -116,6 +116,16 @@ def report_of(session: SparkSession, run: str) -> str | None:
     return _text(session, {"call": "report", "run": run})
 
 
+def recursion_in_sql(df: DataFrame) -> str | None:
+    """Return the Plan of the recursion in SQL that ``df`` reads, as ``Bridge.recursionInSql``; None without one."""
+    return _text(df.sparkSession, {"call": "recursionInSql"}, [df])
+
+
+def answer_in_sql(df: DataFrame, answer: str) -> DataFrame:
+    """Return the answer to a question about that recursion, as ``Bridge.answerInSql``."""
+    return _call(df.sparkSession, {"call": "answerInSql", "answer": answer}, [df])
+
+
 def _text(session: SparkSession, arguments: dict[str, Any], frames: Sequence[DataFrame] = ()) -> str | None:
     text: str | None = _call(session, arguments, frames).collect()[0]["value"]
     return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.datalog.desugar.body_counters import with_counters_in_heads
 from pyspark_paralagg.datalog.desugar.choice import without_choices
 from pyspark_paralagg.datalog.desugar.components import without_components
 from pyspark_paralagg.datalog.desugar.counters import without_counters
@@ -35,6 +36,6 @@ def read(source: str, name: str = "<text>", inputs: Collection[str] = ()) -> Tex
     (['Declaration', 'Rule'], 'c.p')
     """
     text = without_traces(without_components(parse(source, name)), inputs)
-    text = without_counters(without_ordinals(without_inlined(text)))
+    text = without_counters(with_counters_in_heads(without_ordinals(without_inlined(text))))
     text = without_choices(without_subsumption(text, inputs), inputs)
     return without_structures(without_equivalences(text, inputs))

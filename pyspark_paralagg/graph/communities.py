@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import bad_argument, edges_of, ends_of, vertices_of
+from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, ends_of, unexplained, vertices_of
 from pyspark_paralagg.program.aggregators import MaxBy
 
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ def label_propagation(  # noqa: PLR0913 - names as in GraphFrames
         on_limit="return",
         backend=backend,
     )
-    return found["labels"].select("id", "label")
+    return unexplained(found["labels"].select("id", "label"), "label_propagation", ENDLESS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive_agg
-from pyspark_paralagg.graph.edges import edges_of, ends_of, kept, vertices_of
+from pyspark_paralagg.graph.edges import SEVERAL, edges_of, ends_of, kept, unexplained, vertices_of
 from pyspark_paralagg.program.aggregators import MinBy
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def strongly_connected_components(
         roots = roots.union(component)
     least = roots.groupBy("root").agg(F.min("id").alias("component"))
     known = roots.join(least, "root").select("id", "component")
-    return ids.join(known, "id", "left").select("id", F.coalesce("component", "id").alias("component"))
+    result = ids.join(known, "id", "left").select("id", F.coalesce("component", "id").alias("component"))
+    return unexplained(result, "strongly_connected_components", SEVERAL)
 
 
 def _colours(edges: DataFrame, backend: str | None) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import edges_of, kept, vertices_of
+from pyspark_paralagg.graph.edges import SEVERAL, edges_of, kept, unexplained, vertices_of
 from pyspark_paralagg.program.aggregators import MCount
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def k_core(
         removed = kept(_removed(_both(inside), state, half, backend))
         inside, state = _split(inside, state, removed, half)
         width -= half
-    return state.select("id", "core")
+    return unexplained(state.select("id", "core"), "k_core", SEVERAL)
 
 
 def _both(pairs: DataFrame) -> DataFrame:

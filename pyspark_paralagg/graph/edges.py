@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
-from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.api.dataframe import explain_as
+from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BROADCAST_ROWS = 1 << 20  # ids of 8 bytes in a hashed relation: about 32 MB
+SEVERAL = "it runs several recursions, one after the other"
+ENDLESS = "each of its iterations replaces all values, so rows derive from rows that are gone"
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -34,10 +37,9 @@ def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *,
     if weight is not None:
         columns.append(f"cast({quoted(weight)} AS {_weight_type(types[weight], weight)}) AS weight")
     rows = edges.selectExpr(*columns).dropna()
-    if directed:
-        return rows
-    swapped = rows.where("src != dst").selectExpr("dst AS src", "src AS dst", *rows.columns[2:])
-    return rows.union(swapped)
+    if not directed:
+        rows = rows.union(rows.where("src != dst").selectExpr("dst AS src", "src AS dst", *rows.columns[2:]))
+    return rows.alias("edges")  # the name in messages and proofs
 
 
 def ends_of(edges: DataFrame) -> DataFrame:
@@ -104,6 +106,18 @@ def kept(rows: DataFrame) -> DataFrame:
 
     found = rows.localCheckpoint()
     return F.broadcast(found) if found.count() <= BROADCAST_ROWS else found
+
+
+def unexplained(result: DataFrame, algorithm: str, cause: str) -> DataFrame:
+    """Return ``result``, whose rows ``ra.why`` and ``ra.why_not`` refuse to explain for the ``cause``."""
+
+    def refuse() -> DataFrame:
+        message = f"rows of ra.graph.{algorithm} are not explained: {cause}"
+        hint = "write the part that you ask about with recursive_agg"
+        raise UnsupportedError("PARALAGG_WHY_UNSUPPORTED", message, value=algorithm, place="ra.why", hint=hint)
+
+    explain_as(result, refuse)
+    return result
 
 
 def bad_argument(argument: str, value: object, expected: str) -> UsageError:

@@ -119,15 +119,16 @@ def widest_paths(  # noqa: PLR0913 - names as in GraphFrames and networkx
 
     rows = edges_of(edges, src, dst, weight, directed=directed)
     start = ids_of(sources, rows, "sources").withColumnRenamed("id", "source")
-    first = start.join(rows, F.col("source") == F.col("src"))
-    widths = recursive_agg(
+    first = start.join(rows, F.col("source") == F.col("src")).where("source != dst")
+    return recursive_agg(
         first.selectExpr("source", "dst AS id", "weight AS width"),
         ["source", "id"],
         {"width": "max"},
-        step=lambda known: known.join(rows, F.col("id") == F.col("src")).select(
-            "source", F.col("dst").alias("id"), F.least("width", "weight").alias("width")
+        step=lambda known: (
+            known.join(rows, F.col("id") == F.col("src"))
+            .where("source != dst")  # the rest of a way that returns to its source is as wide
+            .select("source", F.col("dst").alias("id"), F.least("width", "weight").alias("width"))
         ),
         name="widest_paths",
         backend=backend,
     )
-    return widths.where("source != id")

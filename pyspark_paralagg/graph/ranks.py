@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import bad_argument, edges_of, ids_of, values_of, vertices_of
+from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, ids_of, unexplained, values_of, vertices_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -207,7 +207,7 @@ def hits(  # noqa: PLR0913 - names as in networkx
         .where("m > 0")
         .agg(F.expr("sum(double(ins) * ins / m) AS next_hub"), F.expr("sum(double(outs)) / count(*) AS next_authority"))
     )
-    return recursive(
+    found = recursive(
         {
             "scores": relation(
                 degrees.selectExpr("id", "0D AS hub", "0D AS authority"),
@@ -226,4 +226,5 @@ def hits(  # noqa: PLR0913 - names as in networkx
         on_limit="return" if tol is None else "error",
         tolerance=tol,
         backend=backend,
-    )["scores"]
+    )
+    return unexplained(found["scores"], "hits", ENDLESS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.graph.edges import edges_of, vertices_of
+from pyspark_paralagg.graph.edges import edges_of, unexplained, vertices_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_NO_RECURSION = "it is a join of plain Spark, not a recursion"
 
 
 def triangle_count(
@@ -29,7 +31,8 @@ def triangle_count(
     Source: Schank 2007, "Algorithmic Aspects of Triangle-Based Network Analysis", algorithm forward.
     """
     rows = edges_of(edges, src, dst)
-    return _with_all(vertices_of(rows, vertices), _counts(_pairs(rows)), "count", 0)
+    counts = _with_all(vertices_of(rows, vertices), _counts(_pairs(rows)), "count", 0)
+    return unexplained(counts, "triangle_count", _NO_RECURSION)
 
 
 def clustering(
@@ -53,7 +56,8 @@ def clustering(
     arcs = _arcs_opposite(neighbours) if directed else _counts(neighbours).selectExpr("id", "2 * count AS arcs")
     pairs = _degrees(neighbours).selectExpr("id", "degree * (degree - 1) AS pairs")
     share = arcs.join(pairs, "id").selectExpr("id", "cast(arcs AS double) / pairs AS clustering")
-    return _with_all(vertices_of(rows, vertices), share, "clustering", 0.0)
+    result = _with_all(vertices_of(rows, vertices), share, "clustering", 0.0)
+    return unexplained(result, "clustering", _NO_RECURSION)
 
 
 def _pairs(rows: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ class Hops:
 
     ``order`` is the column that decides which row is best, aggregated with ``"min"`` or ``"max"``. Among rows that are
     equally good, the fewest steps count. Without ``order`` (for a relation of keys alone) it is the least number of
-    steps to the key. The column is a ``bigint`` that neither base nor step has, null for a row with a null key.
+    steps to the key. The column is a ``bigint`` that neither base nor step has.
 
     >>> {"dist": "min", "legs": Hops("dist")}["legs"]
     hops('dist')
@@ -45,16 +45,14 @@ class Path:
     returns only for the path, such as the line of each leg; for a base row these are null.
 
     Of equally good derivations the one with the fewest steps is taken, then the smallest parent (first key, then
-    second), then the smallest values of the step's columns. ``limit`` is the most rows of a path; a longer one is an
-    error.
+    second), then the smallest values of the step's columns. Null is larger than any value. ``limit`` is the most rows
+    of a path; a longer one is an error.
 
     Parents are found after the loop, by a search over the inputs; the arrays are made in one task, which holds keys and
     parents of all rows. Without the package's jar it is a Python worker, with numpy and pyarrow. Each branch of the
-    step may read the relation once, and no other relation of the recursion. A row with a null key has no path, nor has
-    one that only a replaced value derives: ``PARALAGG_PATH_LOST``.
-
-    >>> {"dist": "min", "route": Path("dist")}["route"]
-    path('dist')
+    step may read the relation once, and no other relation of the recursion. A row whose ``order`` is null has no path,
+    nor has one that only a replaced value derives: ``PARALAGG_PATH_LOST``. Plain DataFrames search in a classic session
+    with the package's jar.
     """
 
     order: str | None

@@ -25,8 +25,8 @@ _ORDERS = ("min", "max")
 class Traced:
     """The relations that compute the traces of one relation, and the names of their columns.
 
-    The first of ``stages`` searches for hops and the parent's first key. Each further one adds two keys, or a column of
-    the step, which may be null and therefore orders no other.
+    The first of ``stages`` searches for hops and the parent's first key. Each further one adds a key, or a column of
+    the step: it may be null and therefore orders no other.
     """
 
     stages: tuple[Relation, ...]
@@ -85,10 +85,8 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
         *(Dependent(c, MinBy.aggregator, hops) for c in parents[:1]),
     )
     stages = [replace(relation, name=f"{relation.name}_{path or own}", dependents=dependents, traces=())]
-    further = [*(parents[n : n + 2] for n in range(1, len(parents), 2)), *([c] for c in shown)]
-    for first, *second in further:
-        added = Dependent(first, "min"), *(Dependent(c, MinBy.aggregator, first.name) for c in second)
-        dependents = (*dependents, *added)
+    for column in (*parents[1:], *shown):
+        dependents = (*dependents, Dependent(column, "min"))
         stages.append(replace(stages[0], name=f"{stages[0].name}_{len(stages) + 1}", dependents=dependents))
     return Traced(tuple(stages), hops, tuple(c.name for c in parents))
 

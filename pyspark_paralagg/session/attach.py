@@ -112,6 +112,13 @@ class Shim:
         """Return the rows of ``df`` with the routes that ``api.routes.routes_json`` describes."""
         return frame_of(self.bridge.routes(_jdf(df), json.dumps(walk)), self.session)
 
+    def carried(
+        self, step: DataFrame, relation: str, rows: DataFrame, further: int, order: str | None
+    ) -> DataFrame | str:
+        """Return ``step``, over references, for ``rows``, whose last columns it carries; or why it cannot."""
+        result = self.bridge.carried(_jdf(step), relation, _jdf(rows), further, order)
+        return result if isinstance(result, str) else frame_of(result, self.session)
+
     def list_of(self, items: Sequence[Any]) -> Any:  # noqa: ANN401 - a py4j object
         """Return a list of the JVM."""
         result = self.session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001 - likewise

@@ -56,34 +56,54 @@ class SqlRecursion:
             {"relations": names, "plan": json.dumps(compiled.to_json(part))}
             for names, part in compiled.strata(self.sources)
         ]
-        session, jdf = self.df.sparkSession, _jdf(self.df)
-        answer = json.dumps({"strata": strata, "result": question.name})
-        return frame_of(bridge(session).answerInSql(jdf, answer), session)
+        session, answer = self.df.sparkSession, json.dumps({"strata": strata, "result": question.name})
+        if is_connect(session):
+            from pyspark_paralagg.connect.plugin import answer_in_sql  # noqa: PLC0415 - needs grpc
+
+            return answer_in_sql(self.df, answer)
+        return frame_of(bridge(session).answerInSql(_jdf(self.df), answer), session)
 
 
 def sql_recursion_of(df: DataFrame) -> SqlRecursion | None:
     """Return the recursion in SQL that ``df`` reads; None without one, and if there are several.
 
-    Raises ``UnsupportedError`` ``PARALAGG_WHY_UNSUPPORTED`` over Spark Connect, where the plan is in the server.
+    Raises ``UnsupportedError`` ``PARALAGG_WHY_UNSUPPORTED`` for other DataFrames over Spark Connect, whose plans are in
+    the server.
     """
-    if is_connect(df):
-        raise UnsupportedError(
-            "PARALAGG_WHY_UNSUPPORTED",
-            "over Spark Connect, results of SQL and of further operations on a recursion are not explained",
-            value="Spark Connect",
-            place="ra.why",
-            hint="pass the result of recursive_agg or of a text as the call returned it, or ask in a classic session",
-        )
-    try:
-        text = bridge(df.sparkSession).recursionInSql(_jdf(df))
-    except EnvironmentProblem:
-        return None
+    text = _in_server(df) if is_connect(df) else _in_session(df)
     if text is None:
         return None
     found = json.loads(text)
     plan = json.loads(found["plan"]) if isinstance(found["plan"], str) else found["plan"]
     extras = plan[EXTRAS]
     return SqlRecursion(df, program_from_json(extras["program"]), found["sources"], extras["broadcast_max_bytes"])
+
+
+def _in_session(df: DataFrame) -> str | None:
+    try:
+        text: str | None = bridge(df.sparkSession).recursionInSql(_jdf(df))
+    except EnvironmentProblem:
+        return None
+    return text
+
+
+def _in_server(df: DataFrame) -> str:
+    from pyspark_paralagg.connect.plugin import obstacle, recursion_in_sql  # noqa: PLC0415 - needs grpc
+
+    lacking = obstacle(df.sparkSession)
+    text = recursion_in_sql(df) if lacking is None else None
+    if text is None:
+        raise UnsupportedError(
+            "PARALAGG_WHY_UNSUPPORTED",
+            "over Spark Connect, further operations on a recursion are not explained, and this query of SQL reads no "
+            "recursion, or several"
+            if lacking is None
+            else f"over Spark Connect, results of SQL are explained by the server's shim, and {lacking}",
+            value="Spark Connect",
+            place="ra.why",
+            hint="pass the result of recursive_agg or of a text as the call returned it, or ask in a classic session",
+        )
+    return text
 
 
 def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object

@@ -70,6 +70,12 @@ def why(spark: SparkSession) -> list[str]:
     return [*"\n".join(map(str, proofs)).splitlines(), " ".join(codes)]
 
 
+def why_in_sql(spark: SparkSession, query: str, node: int, missing: int) -> list[str]:
+    """Return a proof of a row of the recursion that a query of SQL reads, and what a missing row lacks."""
+    df = spark.sql(query)
+    return [*str(ra.why(df, node=node)).splitlines(), *str(ra.why_not(df, node=missing)).splitlines()]
+
+
 def hold_a_checkpoint(spark: SparkSession) -> str:
     """Leave a recursion whose step reads the variable that holds its result, over checkpointed rows."""
     d = spark.createDataFrame([(1,), (2,)], "node long").localCheckpoint()

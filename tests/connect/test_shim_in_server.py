@@ -55,6 +55,23 @@ def test_rows_are_explained(client: Client) -> None:
     assert codes == "PARALAGG_WHY_UNSUPPORTED PARALAGG_WHY_UNSUPPORTED"
 
 
+@since("4.1", "recursive SQL")
+def test_rows_of_sql_are_explained(client: Client) -> None:
+    query = """
+        WITH RECURSIVE r(node, min() AS hops) AS (
+            SELECT 1L, 0L UNION SELECT node + 1, hops + 1 FROM r WHERE node < 3)
+        SELECT count(*) FROM r"""
+    assert client.ask("why_in_sql", query, 2, 4)[:4] == [
+        "r(node=2, hops=1)   by step of r",
+        "  r(node=1, hops=0)   by base of r",
+        "there is no row r(node=4)",
+        "  base of r: input 0 has no row with node = 4",
+    ]
+    with pytest.raises(FailedError) as caught:
+        client.ask("why_in_sql", "SELECT 1L AS node", 1, 2)
+    assert "PARALAGG_WHY_UNSUPPORTED" in caught.value.text
+
+
 def test_auto_takes_the_spark_engine_and_reports(client: Client) -> None:
     shown = client.ask("shown")
     assert shown["backend"] == "spark"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.stratify import recursion_with
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Rule
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Input, Program, Relation
 
 _NOTHING = Lit(value=False, type="boolean")
+_COMPARISONS = ("EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
+"""Functions that are null if an argument is, so no condition of a rule."""
+_DEFAULTS = {
+    "string": Lit("", "string"),
+    **{type_: Lit(0, type_) for type_ in ("tinyint", "smallint", "int", "bigint")},
+}
+"""A value in place of null, by which rows are looked up. Any value will do, as tests for null are looked up, too."""
 
 
 def without_rows(rows: Input) -> Input:
@@ -66,13 +75,29 @@ def check_is_finished(program: Program, relation: Relation, code: str, consequen
     is_set = program.max_iterations is None and not any(program.relation(n).dependents for n in recursion)
     iterations, on_limit, _ = program.limit(recursion)
     if recurses and not is_set and on_limit == "return" and iterations is not None:
-        raise UsageError(
-            code,
-            f"a limit of {iterations} iterations returns rows {consequence}",
-            value=iterations,
-            place=f"relation {relation.name}",
-            hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
-        )
+        raise unfinished(relation.name, iterations, code, consequence)
+
+
+def unfinished(relation: str, iterations: int, code: str, consequence: str) -> UsageError:
+    """Return the error ``code`` for a limit that returns rows that are not final, with the ``consequence``."""
+    return UsageError(
+        code,
+        f"a limit of {iterations} iterations returns rows {consequence}",
+        value=iterations,
+        place=f"relation {relation}",
+        hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
+    )
+
+
+def no_single_parent(relation: str, place: str, reads: str) -> UsageError:
+    """Return ``PARALAGG_PATH`` for a rule whose rows come from several rows of the recursion."""
+    return UsageError(
+        "PARALAGG_PATH",
+        f"a row of {relation!r} has no single parent: this branch reads {reads}",
+        value=relation,
+        place=place,
+        hint="read the relation once in each branch, joined with inputs: dist JOIN edges, not dist JOIN dist",
+    )
 
 
 def name_of(atom: Atom, program: Program) -> str:
@@ -96,6 +121,37 @@ def is_equal(left: Expr, right: Expr) -> Expr:
 def is_same(left: Expr, right: Expr) -> Expr:
     """Return whether two values are equal or both null."""
     return Call("EqualNullSafe", (left, right), "boolean", nullable=False)
+
+
+def same_rows(left: Sequence[Expr], right: Sequence[Expr], conditions: Sequence[Expr]) -> list[tuple[Expr, ...]]:
+    """Return the cases in which two tuples are the same, nulls included: conditions that joins can look up.
+
+    The first case is that of tuples without nulls. The other one looks up which values are null, and a default for
+    these. A pair of tuples belongs to one case at most. ``conditions`` hold in any case.
+    """
+    pairs = list(zip(left, right, strict=True))
+    equal = tuple(is_equal(a, b) for a, b in pairs)
+    compared = [a for c in conditions if isinstance(c, Call) and c.fn in _COMPARISONS for a in c.args]
+    nullable = [pair for pair in pairs if all(may_be_null(e) and e not in compared for e in pair)]
+    if not nullable:
+        return [equal]
+    some = reduce(lambda a, b: Call("Or", (a, b), "boolean", nullable=False), [_is_null(a) for a, _ in nullable])
+    agree = [c for pair in pairs for c in ([is_equal(*pair)] if pair not in nullable else _same(*pair))]
+    return [equal, (some, *agree)]
+
+
+def _same(left: Expr, right: Expr) -> list[Expr]:
+    """Return the conditions that two values are equal or both null, as equalities as far as the type allows."""
+    flags = Call("EqualTo", (_is_null(left), _is_null(right)), "boolean", nullable=False)
+    default = _DEFAULTS.get(left.type)
+    if default is None:
+        return [flags, is_same(left, right)]
+    values = [Call("Coalesce", (e, default), e.type, nullable=False) for e in (left, right)]
+    return [flags, Call("EqualTo", tuple(values), "boolean", nullable=False)]
+
+
+def _is_null(value: Expr) -> Expr:
+    return Call("IsNull", (value,), "boolean", nullable=False)
 
 
 def fresh_variable(rule: Rule, stem: str) -> str:

@@ -323,10 +323,9 @@ class Terms:
 
     def _unknown(self, name: str, span: Span) -> Exception:
         if name == "ord":
-            hint = "compare symbols, or use min and max, which order them by their bytes"
-            return self._places.error(
-                "PARALAGG_DATALOG_UNSUPPORTED", "ord is not supported: symbols have no numbers", span, hint=hint
-            )
+            message = "ord is not supported here: it numbers a variable of a declared column of symbols or structures"
+            hint = "declare the relation that has the value, or compare symbols, which are ordered by their bytes"
+            return self._places.error("PARALAGG_DATALOG_UNSUPPORTED", message, span, hint=hint)
         if name in self._functors:
             hint = f"a functor of your own has a sign: `{SIGN}{name}(...)`"
             message = f"functor `{name}` does not exist"

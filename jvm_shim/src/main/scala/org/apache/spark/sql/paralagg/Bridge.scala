@@ -15,7 +15,7 @@ import org.apache.spark.sql.{classic, DataFrame, SparkSession}
 import org.apache.spark.sql.paralagg.driver.{KeptStates, RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{
-  Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
+  Analysis, Carried, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
 }
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
 import org.apache.spark.sql.paralagg.sql.{ReadRecursion, RecursionParser}
@@ -113,6 +113,11 @@ object Bridge extends Logging {
   /** Returns the rows of `df` with the routes that `json` describes, see [[Routes]]. */
   def routes(df: DataFrame, json: String): DataFrame =
     frame(df.sparkSession, Routes.of(JsonMethods.parse(json), analysed(df)))
+
+  /** Returns a step over `rows` with their last `further` columns, see [[Carried]]; or why it cannot, as text. */
+  def carried(step: DataFrame, relation: String, rows: DataFrame, further: Int, order: String): AnyRef =
+    try frame(step.sparkSession, Carried.of(analysed(step), relation, analysed(rows), further, order))
+    catch { case e: Carried.Refusal => s"${if (e.isManyParents) "parents" else "operator"}|${e.getMessage}" }
 
   /** Returns the Plan of the recursion in SQL that this DataFrame reads, and the number of its sources; or null. */
   def recursionInSql(df: DataFrame): String = ReadRecursion.in(analysed(df)).map(_.json).orNull

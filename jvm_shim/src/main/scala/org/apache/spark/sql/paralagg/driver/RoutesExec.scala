@@ -79,9 +79,9 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
     if (lost > 0) {
       throw new ParalaggException(
         ErrorCodes.PathLost,
-        s"$lost rows have no parent, such as ${shown(kept(before.indexOf(Lost)))}: its key or that of a row before it " +
-          "is null, or only a value that a better one replaced derives it.",
-        "give the rows keys that are not null, or carry the parent with ra.min_by.")
+        s"$lost rows have no parent, such as ${shown(kept(before.indexOf(Lost)))}: " +
+          "its value is null, or only a value that a better one replaced derives it.",
+        "carry the parent with ra.min_by.")
     }
     before
   }

@@ -5,7 +5,7 @@ import scala.reflect.ClassTag
 import org.json4s._
 
 import org.apache.spark.sql.catalyst.expressions.{
-  Add, Cast, EqualNullSafe, EqualTo, Expression, Greatest, IsNotNull, IsNull, Literal
+  Add, Cast, Coalesce, EqualNullSafe, EqualTo, Expression, Greatest, IsNotNull, IsNull, Literal, Or
 }
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
@@ -82,6 +82,8 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
         case "IsNull" => IsNull(args.head)
         case "IsNotNull" => IsNotNull(args.head)
         case "Greatest" => Greatest(args)
+        case "Coalesce" => Coalesce(args)
+        case "Or" => Or(args(0), args(1))
         case "Between" => Guards.between(args(0), args(1), args(2), args(3))
         case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))
         case "Packed" => Packed(args.head)

@@ -70,6 +70,8 @@ private class Call(session: classic.SparkSession, arguments: JValue, frames: Seq
     case "analyse" => row(analysis.json())
     case "source" => Bridge.source(session, analysis, number("source"))
     case "fixpoint" => fixpoint()
+    case "recursionInSql" => row(Bridge.recursionInSql(frames.head))
+    case "answerInSql" => Bridge.answerInSql(frames.head, text("answer"))
     case "report" => row(Option(ParalaggRelations.runs.get(text("run"))).map(_.report).orNull)
   }).asInstanceOf[classic.DataFrame]
 
