@@ -34,11 +34,12 @@ _KIND = CHANGE_COLUMNS[0]
 class Changes:
     """The contents of the change feeds: counts of changed rows by source and kind, and the rows if they are needed.
 
-    The reader of the rows calls ``free`` at the end.
+    ``net`` are those that were computed from the rows. The reader of the rows calls ``free`` at the end.
     """
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     rows: dict[str, MaterializedRows] = field(default_factory=dict)
+    net: list[MaterializedRows] = field(default_factory=list)
 
     @property
     def has_deletes(self) -> bool:
@@ -47,7 +48,7 @@ class Changes:
 
     def free(self) -> None:
         """Free the rows."""
-        for rows in self.rows.values():
+        for rows in (*self.rows.values(), *self.net):
             rows.free()
 
 

@@ -28,6 +28,7 @@ from pyspark_paralagg.maintenance.continuation import (
 )
 from pyspark_paralagg.maintenance.net import net_changes
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
+from pyspark_paralagg.maintenance.rows import materialize
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 
@@ -303,9 +304,13 @@ class _Counts:
 def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
     """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out.
 
-    Duplicates count, for sums and for kept states.
+    Duplicates count, for sums and for kept states. The rows are computed once, and freed with ``changes``.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    def evaluated(rows: DataFrame) -> DataFrame:
+        changes.net.append(materialize(rows, is_cheap=True))
+        return changes.net[-1].df
 
     inserted, deleted = {}, {}
     for name, rows in changes.rows.items():
@@ -315,5 +320,5 @@ def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
             continue
         kind = F.col(CHANGE_COLUMNS[0])
         sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=True)
+        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=True, evaluated=evaluated)
     return inserted, deleted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
@@ -15,18 +15,25 @@ if TYPE_CHECKING:
 _SIGN = "paralagg sign"
 
 
-def net_changes(rows: DataFrame, sign: Column, columns: Sequence[str], *, repeats: bool) -> tuple[DataFrame, DataFrame]:
+def net_changes(
+    rows: DataFrame,
+    sign: Column,
+    columns: Sequence[str],
+    *,
+    repeats: bool,
+    evaluated: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> tuple[DataFrame, DataFrame]:
     """Return the rows that were inserted more often than deleted, and those deleted more often.
 
     ``sign`` is 1 for an inserted row and -1 for a deleted one. Duplicates do not matter to a lattice, so one row stands
     for all. ``repeats`` returns a row as often as the numbers differ, for sums. A deleted row may still have a
-    duplicate in the source.
+    duplicate in the source. ``evaluated`` gets the rows that differ once, for both results.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
     counted = rows.select(*map(quoted, columns), sign.alias(_SIGN))
-    sums = counted.groupBy(*map(quoted, columns)).agg(F.sum(quoted(_SIGN)).alias(_SIGN))
     sign_sum = F.col(quoted(_SIGN))
+    sums = evaluated(counted.groupBy(*map(quoted, columns)).agg(F.sum(quoted(_SIGN)).alias(_SIGN)).where(sign_sum != 0))
     if repeats:
         sums = sums.withColumn(_SIGN, F.explode(F.array_repeat(F.signum(sign_sum), F.abs(sign_sum).cast("int"))))
     plus, minus = (sums.where(condition).select(*map(quoted, columns)) for condition in (sign_sum > 0, sign_sum < 0))
