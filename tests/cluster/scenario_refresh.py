@@ -454,7 +454,7 @@ def costs(spark: SparkSession) -> dict[str, Any]:
     return {
         "kinds": [d.kind for d in done],
         "reason": done[2].reason,
-        "costs": [0 < (record.costs.full or 0) < 60, 0 < (record.costs.deletes or 0) < 60],
+        "costs": [0 < (record.costs.full or 0) < 60, 0 < (record.costs.from_state or 0) < 60],
         "rows": lake.rows("dist"),
     }
 
