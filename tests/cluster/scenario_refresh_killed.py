@@ -75,7 +75,7 @@ def fixpoint(spark: SparkSession) -> None:
     print_facts(spark, named("before", lambda: table_state(lake)))
     lake.shortest("dist").refresh()
     lake.add("edges", THEN, EDGES)
-    refresh.Refresh._write = lambda *_: os._exit(9)
+    refresh.Refresh._write = lambda *_, **__: os._exit(9)
     lake.shortest("dist").refresh()
 
 
