@@ -28,7 +28,7 @@ LINES = {
         "delta": 1_725,
         "graph": 1_245,
         "lowering": 450,
-        "maintenance": 1_325,
+        "maintenance": 1_330,
         "plan": 760,
         "program": 3_665,
         "report": 1_480,
