@@ -116,7 +116,6 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
       val id = p.current(i)
       if (p.isPresent(id) && !fallen(p.index).get(id) && supports(p, id)) {
         fallen(p.index).set(id)
-        copyRow(p, id)
         p.current(p.currentSize) = id
         p.currentSize += 1
       }

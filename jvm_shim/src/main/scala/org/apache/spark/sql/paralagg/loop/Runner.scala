@@ -45,7 +45,7 @@ final class Runner(
   private final class SummedRule(rule: RuleSpec, position: Int) {
     private val driver = loop.part(rule.driver.relation)
     private val index = loop.staticIndex(rule.resolvingProbe.index)
-    private val sources = index.filledGroups
+    private val sources = index.filled.length
     private lazy val contributions = code.kernel(Seq((rule, position)), contributes = true)
     private lazy val edges = code.kernel(Seq((rule, position)))
     private def byTarget: TargetSums = loop.targetSums(position)

@@ -38,7 +38,6 @@ final class GrownState(
   def build(fell: Array[Array[Int]], removes: Boolean): LoopState = {
     this.removes = removes
     parts.foreach(p => fell(p.index).foreach(p.remove))
-    val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     val grown = stratum.staticIndexes.map(i => i -> grow(i, shrink(i, kept.loop.staticIndex(i.id))))
     GhostIds.exchange(parts, ghosts, gang)
     parts.foreach { p =>
@@ -49,7 +48,8 @@ final class GrownState(
     val statics = grown.map { case (i, index) =>
       i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
     }.toMap
-    new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, baseIds)
+    val noBase = parts.map(_ => Array.empty[Array[Int]]) // the run has its base rows with their ids
+    new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, noBase)
   }
 
   /** Returns the rows to which the rules have to be applied again, once the state is built. */

@@ -41,17 +41,6 @@ final class StaticIndex(
   /** Returns the groups with rows, ascending. */
   def filled: Array[Int] = Array.range(0, groups).filter(g => offsets(g) < offsets(g + 1))
 
-  /** Returns the number of groups with rows. */
-  def filledGroups: Int = {
-    var n = 0
-    var g = 0
-    while (g < groups) {
-      if (offsets(g) < offsets(g + 1)) n += 1
-      g += 1
-    }
-    n
-  }
-
   /** Returns the bytes in arrays. */
   def bytes: Long = 4L * offsets.length + payload.filter(c => c != null && !c.isMapped).map(_.bytes).sum
 }
