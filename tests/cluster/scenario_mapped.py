@@ -240,6 +240,11 @@ def not_mapped(spark: SparkSession) -> dict[str, Any]:
     }
 
 
+def reasons(spark: SparkSession) -> list[str]:
+    """A task without room ends first, or a peer that reads its blocks: the error is the same."""
+    return [refused(spark, greatest(spark, WIDE + time))["raised"] for time in range(8)]
+
+
 if __name__ == "__main__":
     how = sys.argv[1] if len(sys.argv) > 1 else ""
     master, slots = ("local-cluster[2,1,1024]", 2) if how == "cluster" else ("local[7]", 7)
@@ -255,6 +260,6 @@ if __name__ == "__main__":
             },
             slots,
         )
-        facts = {"full": (not_mapped,), "encrypted": (not_mapped,), "cluster": (results_of_executors,)}
+        facts = {"full": (not_mapped, reasons), "encrypted": (not_mapped,), "cluster": (results_of_executors,)}
         print_facts(spark, *facts.get(how, (results, climb, cancelled)))
         spark.stop()

@@ -61,8 +61,10 @@ def test_with_encryption_indexes_stay_in_memory(scenario: Callable[..., Any]) ->
 
 @pytest.mark.skipif(not may_mount(), reason="this user may not mount file systems")
 def test_a_disk_without_room_for_the_mapped_file_is_an_error(scenario: Callable[..., Any]) -> None:
-    result = scenario("mapped", "full")["not_mapped"]
+    facts = scenario("mapped", "full")
+    result = facts["not_mapped"]
     assert "PARALAGG_DISK_FULL" in result["raised"]
     assert "indexes" in result["raised"]
+    assert [raised for raised in facts["reasons"] if "PARALAGG_DISK_FULL" not in raised] == []
     assert (result["files"], result["maps"], result["left"]) == ([], 0, NOTHING)
     assert result["next_is_right"]

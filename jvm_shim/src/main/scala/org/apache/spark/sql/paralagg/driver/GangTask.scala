@@ -88,8 +88,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
     try compute(load)
     catch {
       case e: Throwable =>
-        store.close() // before the result is written: the disk may be full
-        failed(e)
+        // Peers read blocks of this store: they learn of the error before it is closed, or they would return another one.
+        // It is closed before the result is written: the disk may be full.
+        try failed(e)
+        finally store.close()
     }
   }
 
