@@ -11,6 +11,7 @@ from rows import frame, schema_of
 from spark_versions import SPARK, since
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.delta.commit import tasks_of_merge
 from pyspark_paralagg.delta.text import Text, WholeText
 from pyspark_paralagg.maintenance.program import Program, Recursion, references
 
@@ -224,3 +225,11 @@ def test_a_table_that_is_no_source_is_refused(spark: SparkSession, tmp_path: Any
     with pytest.raises(ra.UsageError) as caught:
         program(spark, lambda t: t["starts"].union(spark.read.parquet(place)))
     assert caught.value.code == "PARALAGG_DELTA_UNTRACKED"
+
+
+@pytest.mark.parametrize(
+    ("size", "changed", "tasks"),
+    [(0, 1, 1), (5 << 20, 250_000, 5), (65 << 20, 1, None), (1, 1_000_001, None), (None, 1, None)],
+)
+def test_the_tasks_of_a_merge_follow_from_what_it_reads(size: int | None, changed: int, tasks: int | None) -> None:
+    assert tasks_of_merge(size, changed) == tasks

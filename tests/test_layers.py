@@ -25,7 +25,7 @@ LINES = {
         "compile": 8_915,
         "connect": 1_740,
         "datalog": 7_750,
-        "delta": 1_725,
+        "delta": 1_755,
         "graph": 1_245,
         "lowering": 450,
         "maintenance": 1_330,

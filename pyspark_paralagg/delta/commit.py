@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TRANSACTION = "spark.databricks.delta.write.txn"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
+_MOST_BYTES, _MOST_CHANGES = 64 << 20, 1_000_000
+_BYTES_OF_A_TASK, _CHANGES_OF_A_TASK = 2 << 20, 100_000
 _CONFLICTS = (
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -77,11 +79,18 @@ class Writer:
         return self._find_commit()
 
     def merge(
-        self, rows: DataFrame, keys: Sequence[str], dependents: Sequence[str], *, removed: str | None = None
+        self,
+        rows: DataFrame,
+        keys: Sequence[str],
+        dependents: Sequence[str],
+        *,
+        tasks: int | None,
+        removed: str | None = None,
     ) -> Commit:
         """Merge rows with new keys or new values. ``rows`` must be materialized, because Delta reads them twice.
 
-        If the column ``removed`` of a row is true, the row of its keys is deleted.
+        If the column ``removed`` of a row is true, the row of its keys is deleted. ``tasks`` is what ``tasks_of_merge``
+        returned.
 
         MERGE takes record and number only from the session's conf. It therefore runs in a clone of the user's session,
         whose own confs stay unchanged.
@@ -91,6 +100,9 @@ class Writer:
         session.conf.set(f"{_TRANSACTION}AppId", self._options["txnAppId"])
         session.conf.set(f"{_TRANSACTION}Version", self._options["txnVersion"])
         session.conf.set(_MATERIALIZE, "none")
+        if tasks is not None:
+            session.conf.set("spark.sql.adaptive.enabled", "false")
+            session.conf.set("spark.sql.shuffle.partitions", tasks)
         table = find_table(session, self._target.place, is_path=self._target.is_path)
         condition = " AND ".join(f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys) or "true"
         merge = table.alias("t").merge(rows.alias("s"), condition)
@@ -139,6 +151,16 @@ class Writer:
             place="refresh",
             hint="call refresh() again: this refresh wrote nothing, and the next one starts from the current rows",
         )
+
+
+def tasks_of_merge(size: int | None, changed: int) -> int | None:
+    """Return how many tasks merge ``changed`` rows into a table of ``size`` bytes; None if AQE has to find it out.
+
+    With AQE each stage of MERGE is a job of its own, which costs a small table more than it saves.
+    """
+    if size is None or size > _MOST_BYTES or changed > _MOST_CHANGES:
+        return None
+    return 1 + size // _BYTES_OF_A_TASK + changed // _CHANGES_OF_A_TASK
 
 
 def create_empty(target: Table, rows: DataFrame) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import StateLostError
-from pyspark_paralagg.delta.commit import Writer, create_empty
+from pyspark_paralagg.delta.commit import Writer, create_empty, tasks_of_merge
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
@@ -213,7 +213,8 @@ class Refresh:
             rows = difference.df.drop(REMOVED) if has_flag else difference.df
             return _Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
         keys = [k.name for k in relation.keys]
-        commit = writer.merge(difference.df, keys, dependents, removed=REMOVED if has_flag else None)
+        tasks = tasks_of_merge(None if self._snapshot is None else self._snapshot.bytes, difference.count)
+        commit = writer.merge(difference.df, keys, dependents, tasks=tasks, removed=REMOVED if has_flag else None)
         kinds = ("Inserted", "Updated", "Deleted")
         counts = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in kinds)
         return _Counts(*counts), commit

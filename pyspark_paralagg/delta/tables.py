@@ -67,6 +67,8 @@ class Snapshot:
     schema: StructType
     has_change_feed: bool
     transactions: Mapping[str, int]
+    bytes: int | None
+    """The sum of its files; None if the newest commit has no checksum."""
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -111,6 +113,7 @@ class Table:
             schema=StructType.fromJson(json.loads(snapshot.schema().json())),
             has_change_feed=feed.isDefined() and str(feed.get()).lower() == "true",
             transactions=_transactions(snapshot),
+            bytes=int(checksum.get().tableSizeBytes()) if (checksum := snapshot.checksumOpt()).isDefined() else None,
         )
 
     def read(self, version: int) -> DataFrame:

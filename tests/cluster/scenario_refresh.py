@@ -24,7 +24,7 @@ from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from lake import Tables
     from pyarrow import RecordBatch
@@ -392,13 +392,13 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     flag, arrived, go = Path(f"go-{within}").absolute(), threading.Event(), threading.Event()
     merge, ended = commit.Writer.merge, []
 
-    def slow(writer: commit.Writer, rows: DataFrame, *columns: Sequence[str], removed: str | None = None) -> Commit:
+    def slow(writer: commit.Writer, rows: DataFrame, *args: Any, **kwargs: Any) -> Commit:  # noqa: ANN401 - passed on
         arrived.set()
         if not within:
             go.wait(60)
-            return merge(writer, rows, *columns, removed=removed)
+            return merge(writer, rows, *args, **kwargs)
         waiting = rows.coalesce(1).mapInArrow(_waiter(str(flag)), rows.schema)
-        return merge(writer, waiting, *columns, removed=removed)
+        return merge(writer, waiting, *args, **kwargs)
 
     def run() -> None:
         try:
