@@ -89,8 +89,8 @@ class Writer:
     ) -> Commit:
         """Merge rows with new keys or new values. ``rows`` must be materialized, because Delta reads them twice.
 
-        If the column ``removed`` of a row is true, the row of its keys is deleted. ``tasks`` is what ``tasks_of_merge``
-        returned.
+        If the column ``removed`` of a row is true, the row of its keys is deleted. The rows are joined in ``tasks``
+        tasks without AQE (``tasks_of_merge``); if it is None, as the session's confs say.
 
         MERGE takes record and number only from the session's conf. It therefore runs in a clone of the user's session,
         whose own confs stay unchanged.

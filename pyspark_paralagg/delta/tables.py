@@ -107,13 +107,14 @@ class Table:
         snapshot = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - see the module docstring
         metadata = snapshot.metadata()
         feed = metadata.configuration().get(_CHANGE_FEED)
+        checksum = snapshot.checksumOpt()  # of the newest commit
         return Snapshot(
             version=int(snapshot.version()),
             id=str(metadata.id()),
             schema=StructType.fromJson(json.loads(snapshot.schema().json())),
             has_change_feed=feed.isDefined() and str(feed.get()).lower() == "true",
-            transactions=_transactions(snapshot),
-            bytes=int(checksum.get().tableSizeBytes()) if (checksum := snapshot.checksumOpt()).isDefined() else None,
+            transactions=_transactions(snapshot, checksum),
+            bytes=int(checksum.get().tableSizeBytes()) if checksum.isDefined() else None,
         )
 
     def read(self, version: int) -> DataFrame:
@@ -207,9 +208,8 @@ def source_snapshot(name: str, table: Table) -> Snapshot:
     return snapshot
 
 
-def _transactions(snapshot: Any) -> dict[str, int]:  # noqa: ANN401 - likewise
+def _transactions(snapshot: Any, checksum: Any) -> dict[str, int]:  # noqa: ANN401 - likewise
     """Return transaction versions by application: from the newest commit's checksum, else from the log by a job."""
-    checksum = snapshot.checksumOpt()
     checksum_transactions = checksum.get().setTransactions() if checksum.isDefined() else checksum
     transactions = checksum_transactions.get() if checksum_transactions.isDefined() else snapshot.setTransactions()
     return {str(t.appId()): int(t.version()) for t in _iterate(transactions.iterator())}
