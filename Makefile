@@ -32,6 +32,10 @@ FUZZ_SECONDS ?= inf
 # A checkout of Soufflé for `make souffle`.
 SOUFFLE ?=
 
+# Tests start hundreds of Python processes (ranks, workers of Spark): without compiled modules each compiles ours again,
+# which is a third of a rank's start. An empty value means that Python writes them, whatever the caller has set.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults souffle duckdb fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
 	docs-serve jars test-spark sparks smoke wheel try-wheel clean

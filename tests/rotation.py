@@ -1,11 +1,14 @@
 """A run of the tests takes a share of the settings of each case; which share follows from the date.
 
-Tests that share scenarios carry ``@pytest.mark.rotates(runs, turns={parameter: values})`` instead: a run takes the
-items of the values whose turn it is, and so the same values in all tests of a module.
-
 A test with many settings carries ``@pytest.mark.rotates(runs, by=...)``. Its items are grouped by the parameters ``by``
 (none: one group). Of each group a run takes every item whose turn it is, so that ``runs`` runs on successive days take
-all of them. ``pytest --whole`` (``make test-all``) takes all at once. ``pytest --day N`` repeats the choice of a day,
+all of them.
+
+Tests that share an expensive process rotate together. ``rotates(runs, turns={parameter: values})``: a run takes the
+items of the values whose turn it is, and so the same values in all tests of a module. ``rotates(runs, turn=N)``: one of
+``runs`` successive runs takes the module as a whole; modules with different ``turn`` are in different runs.
+
+``pytest --whole`` (``make test-all``) takes all at once. ``pytest --day N`` repeats the choice of a day,
 which the head of every run names.
 """
 
@@ -27,7 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "rotates(runs, by=() or turns={name: values}): one of `runs` runs takes an item")
+    config.addinivalue_line(
+        "markers", "rotates(runs, by=() or turns={name: values} or turn=N): one of `runs` runs takes an item"
+    )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -50,7 +55,10 @@ def left_out(items: Iterable[Any], day: int) -> list[Any]:
     out = []
     for item in items:
         mark = item.get_closest_marker("rotates")
-        if mark is not None and "turns" in mark.kwargs:
+        if mark is not None and "turn" in mark.kwargs:
+            if (mark.kwargs["turn"] + day) % mark.kwargs["runs"]:
+                out.append(item)
+        elif mark is not None and "turns" in mark.kwargs:
             [(name, values)] = mark.kwargs["turns"].items()
             if (values.index(item.callspec.params[name]) + day) % mark.kwargs["runs"]:
                 out.append(item)

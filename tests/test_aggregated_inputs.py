@@ -58,6 +58,7 @@ def numbers(spark: SparkSession) -> None:
     spark.sql(NUMBERS).createOrReplaceTempView("numbers")
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("aqe", ["true", "false"])
 @pytest.mark.parametrize("tasks", [1, 2, 7])

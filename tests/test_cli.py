@@ -468,6 +468,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
     assert not list(tmp_path.glob("paralagg-*"))
 
 
+@pytest.mark.rotates(runs=3, turn=2)
 @pytest.mark.slow("processes with Delta, several commits")
 def test_delta_tables_go_out_and_come_in(tmp_path: Path) -> None:
     """The second run reads what the first wrote and gives the table a new version."""

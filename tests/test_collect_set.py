@@ -63,6 +63,7 @@ def on_ranks(spark: SparkSession, ranks: int) -> str:
     return "mpi"
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("ranks", [1, 2, 7])
 def test_least_elements_on_ranks(spark: SparkSession, edges: DataFrame, ranks: int) -> None:
     base = edges.selectExpr("src AS id").union(edges.select("dst")).distinct().withColumn("seen", F.col("id"))
@@ -82,6 +83,7 @@ ELEMENTS = {
 }  # fmt: skip
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("ranks", [1, 2, 7])
 def test_types_of_elements_on_ranks(spark: SparkSession, ranks: int) -> None:
     """All types at once; each edge adds its element, and copies those of its source. Some elements are null."""

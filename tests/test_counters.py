@@ -55,6 +55,7 @@ def test_the_command_numbers_rows_in_their_order(
         assert lines == ["\t".join(map(str, row)) for row in rows], name
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.slow(reason="five relations on two engines")
 @pytest.mark.parametrize("backend", ["spark", "local"])
 def test_dataframes_have_the_same_numbers(spark: SparkSession, backend: str) -> None:

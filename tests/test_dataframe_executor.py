@@ -102,6 +102,7 @@ def test_an_error_of_the_step_leaves_nothing_behind(spark: SparkSession) -> None
     assert persisted(spark) <= before
 
 
+@pytest.mark.rotates(runs=3, turn=1)
 @pytest.mark.slow("a hundred rounds of plain DataFrames")
 def test_endless_climb_names_keys_on_the_cycle(spark: SparkSession) -> None:
     e = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (3, 2)])
@@ -117,6 +118,7 @@ def test_endless_climb_names_keys_on_the_cycle(spark: SparkSession) -> None:
     assert {k[0] for k in problem.value.value} <= {2, 3}  # vertex 1 stands before the cycle
 
 
+@pytest.mark.rotates(runs=3, turn=2)
 @pytest.mark.slow("a hundred rounds of plain DataFrames")
 def test_a_long_way_to_the_fixpoint_is_no_climb(spark: SparkSession) -> None:
     base = frame(spark, "k bigint, x double", [(1, 1.0)])

@@ -57,6 +57,7 @@ def test_one_plan_for_the_whole_text_gives_the_rows_of_the_fixture(name: str) ->
     case.compare({relation: found[relation] for relation in case.expected})
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("name", CASES)
 def test_command_gives_the_rows_of_the_fixture(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """From text to text; by Parquet what text cannot say: nulls, and types that Datalog has no name for."""
@@ -96,7 +97,7 @@ def test_text_gives_the_plan_of_the_step(spark: SparkSession, name: str) -> None
     assert (strata_of(of_text.values()) == steps) is (name not in OTHER_PLAN)
 
 
-@pytest.mark.rotates(runs=3, by=("name",))
+@pytest.mark.rotates(runs=6, by=("name",))
 @pytest.mark.parametrize(("partitions", "aqe"), SETTINGS)
 @pytest.mark.parametrize("name", OTHER_PLAN)
 def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, partitions: int, *, aqe: bool) -> None:
@@ -105,6 +106,7 @@ def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, part
     _run(spark, ALL[name], "spark")
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("name", ON_DATAFRAMES)
 def test_text_gives_the_rows_of_the_fixture_on_plain_dataframes(spark: SparkSession, name: str) -> None:
     _run(spark, ALL[name], "dataframe")

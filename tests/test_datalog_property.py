@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
 
-PROGRAMS = int(os.environ.get("PARALAGG_PROGRAMS", "300"))
+PROGRAMS = int(os.environ.get("PARALAGG_PROGRAMS", "150"))
 MOST_REFUSED = 0.15
 
 

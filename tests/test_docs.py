@@ -37,6 +37,7 @@ def with_any(*languages: str, among: Sequence[Path] = (*PAGES, ROOT / "README.md
     return [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages]
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.slow("the page about Delta makes many commits")
 @pytest.mark.parametrize("page", with_any(*PROGRAMS, among=PAGES))  # test_readme has the README
 def test_what_a_page_shows_runs(page: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def case(request: pytest.FixtureRequest) -> tuple[str, list[tuple[object, ...]]]
     return text, sorted(staged.run_local()["p"], key=repr)
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize(("tasks", "limit"), [(1, 1), (2, 1), (2, 7), (7, 1), (7, 7)])
 def test_early_exchanges_change_no_row(
     spark: SparkSession, case: tuple[str, list[tuple[object, ...]]], tasks: int, limit: int

@@ -29,7 +29,7 @@ HEAVY_PARTS = {(2, False): 1 << 20, (7, True): 2}
 """In one setting every row with edges is a hub, in one some are."""
 
 
-@pytest.mark.rotates(runs=3, by=("case",))
+@pytest.mark.rotates(runs=6, by=("case",))
 @pytest.mark.parametrize(("partitions", "aqe"), SETTINGS)
 @pytest.mark.parametrize("case", CASES)
 def test_fixture(spark: SparkSession, case: str, partitions: int, *, aqe: bool) -> None:
@@ -41,7 +41,7 @@ def test_fixture(spark: SparkSession, case: str, partitions: int, *, aqe: bool) 
 
 
 @pytest.mark.slow("several jobs in each of the rounds, of which some fixtures have a hundred")
-@pytest.mark.rotates(runs=7)
+@pytest.mark.rotates(runs=14)
 @pytest.mark.parametrize("case", CASES)
 def test_fixture_on_plain_dataframes(spark: SparkSession, case: str) -> None:
     check(spark, case, "dataframe")

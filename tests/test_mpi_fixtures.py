@@ -87,7 +87,7 @@ def on_ranks(
     return rows
 
 
-@pytest.mark.rotates(runs=3, by=("name",))
+@pytest.mark.rotates(runs=6, by=("name",))
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_ranks_give_the_rows_of_the_fixture(

@@ -11,6 +11,7 @@ import pytest
 from rotation import left_out
 
 MARK = pytest.mark.rotates(runs=3, by=("case",)).mark
+MODULES = [pytest.mark.rotates(runs=3, turn=turn).mark for turn in (0, 1, 1, 2)]
 BY_TURNS = pytest.mark.rotates(runs=2, turns={"case": "abcd"}).mark
 
 
@@ -56,3 +57,9 @@ def test_two_runs_take_the_values_in_turns() -> None:
     items = [Item(case, setting, BY_TURNS) for case in "cabd" for setting in range(3)]
     taken = [{i.case for i in items} - {i.case for i in left_out(items, day)} for day in range(2)]
     assert taken == [{"a", "c"}, {"b", "d"}]
+
+
+def test_three_runs_take_each_module_once() -> None:
+    items = [Item(str(n), 0, mark) for n, mark in enumerate(MODULES)]
+    taken = [{i.case for i in items} - {i.case for i in left_out(items, day)} for day in range(3)]
+    assert taken == [{"0"}, {"3"}, {"1", "2"}]

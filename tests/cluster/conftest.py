@@ -7,6 +7,7 @@ when a test first reads a fact. A scenario that hangs is killed with its process
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -26,7 +27,7 @@ HERE = Path(__file__).parent
 # pytest imports tests by path; modules shared with scenarios are in this folder.
 sys.path.insert(0, str(HERE))
 
-from spark_versions import python_path  # noqa: E402 - in the folder above
+from spark_versions import python_path, skip_without_delta  # noqa: E402 - in the folder above
 from standalone import Standalone, environment  # noqa: E402 - in this folder
 from user_jars import build  # noqa: E402 - likewise
 
@@ -68,6 +69,21 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
             folder_name = re.sub(r"\W+", "-", "-".join(key))  # spark.local.dir is split at commas
             finished[key] = run(key, tmp_path_factory.mktemp(folder_name), seconds)
         return finished[key]
+
+    return facts
+
+
+@pytest.fixture
+def delta(scenario: Callable[..., Facts]) -> Callable[..., Facts]:
+    """Return ``scenario``, which skips the test if Delta or its jars are not available."""
+    if importlib.util.find_spec("delta") is None:
+        pytest.skip("delta-spark is not installed")
+
+    def facts(*key: str, seconds: int = 300) -> Facts:
+        found = scenario(*key, seconds=seconds)
+        if not found.by_name:
+            skip_without_delta(found.log)
+        return found
 
     return facts
 

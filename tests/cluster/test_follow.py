@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from spark_versions import skip_without_delta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,18 +12,15 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
+    pytest.mark.rotates(runs=3, turn=1),
     pytest.mark.slow("a dozen refreshes of Delta tables in one JVM, driven by streams"),
 ]
 
 
 @pytest.fixture
-def fact(scenario: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact. Skip the test if Delta or its jars are not available."""
-    if importlib.util.find_spec("delta") is None:
-        pytest.skip("delta-spark is not installed")
-    facts = scenario("follow", "continuous", "restarted", "errors", seconds=900)
-    if not facts.by_name:
-        skip_without_delta(facts.log)
+def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
+    """Return a function that reads a fact of the scenario ``follow``."""
+    facts = delta("follow", "continuous", "restarted", "errors", seconds=900)
     return lambda name: facts[name]
 
 

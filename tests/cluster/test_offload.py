@@ -20,7 +20,7 @@ FILES_APART = ("local-cluster[2,1,1024]", "spark", "apart")
 WHERES = [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART]
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.rotates(runs=2, turns={"where": WHERES}),
+    pytest.mark.rotates(runs=4, turns={"where": WHERES}),
     pytest.mark.slow("clusters whose queries succeed, fail, are cancelled and lose processes"),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]

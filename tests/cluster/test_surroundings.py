@@ -12,7 +12,11 @@ from spark_versions import CANCELLED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow("a JVM each for dynamic allocation and for too little memory")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.rotates(runs=3, turn=1),
+    pytest.mark.slow("a JVM each for dynamic allocation and for too little memory"),
+]
 WHY = "dynamic allocation is on (spark.dynamicAllocation.enabled)"
 
 

@@ -11,14 +11,16 @@ from spark_versions import CANCELLED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+HOWS = ["plain", "secured"]
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.rotates(runs=2, turns={"facts": HOWS}),
     pytest.mark.slow("a driver and two executors, once without and once with encryption"),
 ]
 INLINE = 16 * 1024  # the largest message inside a vote
 
 
-@pytest.fixture(params=["plain", "secured"])
+@pytest.fixture(params=HOWS)
 def facts(scenario: Callable[..., Any], request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - Facts of conftest.py
     return scenario("two_executors", request.param, seconds=240)
 

@@ -4,6 +4,7 @@ If all ranks fail on a plan, the error goes to its ``out-<TAG>/failed``, and the
 fail, the job ends.
 """
 
+# ruff: noqa: E402 - the engine is imported with pandas and scipy hidden, as on a rank: that is half of the start
 from __future__ import annotations
 
 import argparse
@@ -13,6 +14,10 @@ import traceback
 from pathlib import Path
 
 from mpi4py import MPI
+
+from mpi_backend.worker import UnusedImportBlocker
+
+sys.meta_path.insert(0, UnusedImportBlocker())
 
 from mpi_backend.comm import PIECE_BYTES, MpiComm
 from mpi_backend.load import place_edges

@@ -18,6 +18,7 @@ ENDS = Path(__file__).parent / "ends.py"
 JOB_SECONDS = 60
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.parametrize("ranks", [4, 8])
 def test_ranks_that_finish_are_not_killed(ranks: int) -> None:
     command = [mpiexec(Request("local", ranks)), "-n", str(ranks), sys.executable, str(ENDS)]

@@ -23,6 +23,7 @@ def rows(folder: Path) -> pa.Table:
     return pq.read_table(folder / "out" / "found.parquet").sort_by([("x", "ascending")])
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize(("graph", "ranks"), [("out-star", 2), ("both", 3), ("out-star", 5)])
 def test_edges_of_hubs_are_spread(tmp_path: Path, graph: str, ranks: int, query: str) -> None:

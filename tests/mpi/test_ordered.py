@@ -37,6 +37,7 @@ def test_in_one_process(case: tuple[Staged, list[Row]], max_rows: int, monkeypat
     assert sorted(staged.run_local()["found"]) == rows
 
 
+@pytest.mark.rotates(runs=4, by=("case",))
 @pytest.mark.parametrize(
     ("edges_a_rank", "heavy_parts", "ranks"), [(-1, 0, 2), (-1, 20, 3), (1000, 20, 3), (1000, 1e9, 2)]
 )
@@ -50,6 +51,7 @@ def test_on_ranks_with_mirrors(
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
 
 
+@pytest.mark.rotates(runs=3, by=("case",))
 @pytest.mark.parametrize("max_rows", MAX_ROWS)
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_on_ranks(case: tuple[Staged, list[Row]], ranks: int, max_rows: int, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def is_cleared(folder: Path) -> bool:
     return not is_left
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize(
     ("backend", "rank", "harm", "error"),
     [("local", 0, starve, STARVED), ("mpi", 1, starve, STARVED), ("mpi", 0, kill, KILLED)],

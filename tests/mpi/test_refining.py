@@ -89,6 +89,7 @@ def test_each_class_has_a_form(cases: tuple[Path, dict[str, Staged]], name: str)
     assert bool(form.to_all) == (name in ("both sides", "one another"))
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_splits_and_merges_change_no_row(cases: tuple[Path, dict[str, Staged]], ranks: int) -> None:
     folder, staged = cases
@@ -105,6 +106,7 @@ def test_splits_and_merges_change_no_row(cases: tuple[Path, dict[str, Staged]], 
             assert int(merges) > 0, name
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_conf_balances_the_closure_of_a_tree(tmp_path: Path, ranks: int) -> None:
     write(tmp_path, *trees(1 << 12)["skewed"])

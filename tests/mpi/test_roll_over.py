@@ -45,6 +45,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Sta
     return folder, stage(folder, ALL)
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize(
     ("ranks", "forced"), [(1, "tiny"), (2, "tiny"), (3, "tiny"), (5, "tiny"), (2, "small"), (3, "moved")]
 )

@@ -37,6 +37,7 @@ QUERIES: tuple[Query, ...] = (
 )
 
 
+@pytest.mark.rotates(runs=4)
 @pytest.mark.parametrize("seed", range(16))
 def test_results_are_the_same(spark: SparkSession, seed: int) -> None:
     case = draw(seed + 100)

@@ -1,0 +1,43 @@
+"""Test which refreshes go on from the state that the last one has kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.delta,
+    pytest.mark.rotates(runs=3, turn=0),
+    pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
+]
+
+
+@pytest.fixture
+def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
+    """Return a function that reads a fact of the scenario ``refresh_kept``."""
+    facts = delta("refresh_kept", "kept", seconds=900)
+    return lambda name: facts[name]
+
+
+def test_a_refresh_reads_only_changed_rows_if_the_last_one_has_kept_its_state(fact: Callable[[str], Any]) -> None:
+    new = "only changed rows: the last refresh has kept its state"
+    none = "all rows: executors have no state of the last refresh"
+    off = "all rows: spark.paralagg.delta.keepState is false"
+    deleted = "only changed rows, and all base rows, since none are kept: the last refresh has kept its state"
+    result = fact("kept")
+    assert result["loaded"] == [
+        ["", ""],  # full
+        [new, new],
+        [new, new],  # after OPTIMIZE, with rows of both sources, by new objects of the same tables
+        [deleted, deleted],
+        ["", new],  # another writer has changed one table
+        [deleted, new],
+        [none, new],  # after a commit of one table has failed
+        [off, off],
+    ]
+    assert set(result["same"]) == {True}
