@@ -73,6 +73,10 @@ class Table:
         """Insert edges and continue; return the form of the run."""
         return self.change(new, [])
 
+    def rows_of(self, key: object) -> Rows:
+        """Return the rows with this first key."""
+        return [tuple(row) for row in self.rows if row[0] == key]
+
     def _take(self, run: Continuation) -> None:
         derived = run.materialized().df
         changed, removed = run.upserts(derived).collect(), run.removed(derived).collect()

@@ -27,7 +27,11 @@ KEPT = (
     "doubles",
     "distances of subsets",
     "reach",
+    "names of components",
+    "names of parents",
 )
+KEPT_WITHOUT_DELETES = ("strings and nulls",)
+"""A full set of base rows, which deletes need, has a null; the rows that the state is of have none."""
 SHARED, PARTITIONED = "100000", "0"
 """Values of ``spark.paralagg.broadcast.maxBytes``: the edges are in all tasks, or each task has its own."""
 
@@ -40,9 +44,9 @@ def parallel(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSessio
     return spark
 
 
-@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize("case", [*KEPT, *KEPT_WITHOUT_DELETES])
 def test_it_equals_a_full_run(spark: SparkSession, case: str) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", (1, 2, 7)[KEPT.index(case) % 3])
+    spark.conf.set("spark.sql.shuffle.partitions", (1, 2, 7)[[*KEPT, *KEPT_WITHOUT_DELETES].index(case) % 3])
     continued_thrice(spark, case, PARTITIONED)
 
 
@@ -142,7 +146,9 @@ def test_long_paths_that_new_edges_join(parallel: SparkSession) -> None:
     table.insert([(5, 290, 1)])
 
 
-@pytest.mark.parametrize("case", sorted(CASES.keys() - set(KEPT)), ids=lambda case: str(case).replace(" ", "-"))
+@pytest.mark.parametrize(
+    "case", sorted(CASES.keys() - {*KEPT, *KEPT_WITHOUT_DELETES}), ids=lambda case: str(case).replace(" ", "-")
+)
 def test_programs_whose_state_is_not_kept(spark: SparkSession, case: str) -> None:
     rng = random.Random(case)  # noqa: S311 - likewise
     table = Table(spark, case, [edge(rng, 14) for _ in range(20)])
@@ -173,6 +179,19 @@ def test_rows_that_do_not_fit_the_state(spark: SparkSession, row: tuple[Any, ...
         table.insert([row])
     assert table.state is not None
     assert not table.state.is_there(spark)
+
+
+def test_names_that_come_later_compare_as_strings(parallel: SparkSession) -> None:
+    """The least name of a component is that of a new row, before and after all names that the state has."""
+    parallel.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    table = Table(parallel, "names of components", [(50, 51, 1), (51, 52, 1), (7, 8, 1)])
+    table.insert([(52, 53, 1)])
+    assert table.rows_of("n53") == [("n53", "n50")]
+    for new, least in (((49, 50, 1), "n49"), ((53, 500, 1), "n49"), ((500, 10, 1), "n49"), ((10, 9, 1), "n10")):
+        assert "from the kept state" in table.insert([new])
+        assert table.rows_of("n53") == [("n53", least)]
+    assert "from the kept state" in table.change([], [(500, 10, 1)])
+    assert table.rows_of("n53") == [("n53", "n49")]
 
 
 def test_a_lost_state_is_noticed(spark: SparkSession) -> None:

@@ -61,6 +61,11 @@ def words(d: DataFrame, t: Tables) -> DataFrame:
     return d.join(e, d.node == e.a).selectExpr("b AS node", "least(dist, w) AS dist")
 
 
+def names(t: Tables) -> DataFrame:
+    """Return the edges with names of the nodes, which order other than the numbers do."""
+    return t["edges"].selectExpr("concat('n', src) AS src", "concat('n', dst) AS dst", "w")
+
+
 def starts(t: Tables) -> DataFrame:
     return t["starts"]
 
@@ -102,6 +107,18 @@ CASES: dict[str, dict[str, Any]] = {
         "aggs": {"dist": "max"},
         "base": lambda t: t["starts"].selectExpr("nullif(cast(node AS string), '1') AS node", "100L AS dist"),
         "step": words,
+    },
+    "names of components": {
+        "keys": "node",
+        "aggs": {"dist": "min"},
+        "base": lambda t: names(t).selectExpr("src AS node", "src AS dist"),
+        "step": lambda d, t: label(d, {"edges": names(t)}),
+    },
+    "names of parents": {
+        "keys": "node",
+        "aggs": {"dist": "min", "via": ra.min_by("dist")},
+        "base": lambda t: t["starts"].selectExpr("concat('n', node) AS node", "dist", "'' AS via"),
+        "step": lambda d, t: tree(d, {"edges": names(t)}),
     },
     "distances of subsets": {
         "keys": "node",

@@ -122,7 +122,8 @@ class Keeping:
         """Return the Plan's JSON with names of states; removed rows are in sources from ``first_removed`` on."""
         take = None if self._before is None else self._before.name
         kept: dict[str, Any] = {"take": take, "put": self._name, "base": self._base}
-        plan = {**plan, "kept": kept, "narrower": []}
+        appended = [{**stratum, "appends_strings": take is not None} for stratum in plan["strata"]]
+        plan = {**plan, "kept": kept, "narrower": [], "strata": appended}
         if first_removed is None or self._before is None or self.falls is None:
             return plan
         kept["falls"] = self.falls.to_json()

@@ -63,11 +63,10 @@ def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) ->
     described = describe(whole)
     if described is None or described["backend"] != SPARK or program.obstacle is not None:
         return None
-    strata, inputs = described["plan"]["strata"], described["plan"]["inputs"]
+    strata = described["plan"]["strata"]
     is_plain = len(strata) == 1 and not any(strata[0][form] for form in _WITHOUT_STATE)
-    has_strings = any(e["type"] == "string" for i in inputs for e in i["exprs"])
     has_checkpoints = conf.read(spark, conf.CHECKPOINT_DIR) is not None  # a kept run has none
-    return keeping_of(spark, program) if is_plain and not (has_strings or has_checkpoints) else None
+    return keeping_of(spark, program) if is_plain and not has_checkpoints else None
 
 
 def _obstacle(spark: SparkSession, program: Program) -> str | None:

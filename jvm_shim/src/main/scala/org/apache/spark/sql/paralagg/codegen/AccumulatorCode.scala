@@ -17,7 +17,7 @@ case class WordCode(word: String, isNull: String) {
  *
  *
  * @param name prefix of the local variables
- * @param makesStrings words of strings are not in the order of the strings
+ * @param comparesStrings words of strings are not in the order of the strings
  * @param traced each change records the row that it was derived from (`from` in the methods below)
  */
 final class AccumulatorCode(
@@ -25,7 +25,7 @@ final class AccumulatorCode(
     source: String,
     relation: RelationSpec,
     shape: RelationShape,
-    makesStrings: Boolean,
+    comparesStrings: Boolean,
     ansi: Boolean,
     traced: Boolean,
     context: CodegenContext) {
@@ -185,7 +185,7 @@ final class AccumulatorCode(
     case DoubleType | FloatType =>
       val (a, b) = (Words.of(t).decode(y), Words.of(t).decode(old))
       if (smaller) s"($a < $b || ($b != $b && $a == $a))" else s"($a > $b || ($a != $a && $b == $b))"
-    case _: StringType if makesStrings => if (smaller) s"ra_strings.less($y, $old)" else s"ra_strings.less($old, $y)"
+    case _: StringType if comparesStrings => if (smaller) s"ra_strings.less($y, $old)" else s"ra_strings.less($old, $y)"
     case _ => if (smaller) s"$y < $old" else s"$y > $old"
   }
 

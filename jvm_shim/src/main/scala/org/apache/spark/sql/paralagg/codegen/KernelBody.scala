@@ -30,7 +30,7 @@ private[paralagg] final class KernelBody(
   private val locals = new KernelLocals(stratum, shape, ansi, traced)
   private val values = new AccumulatorCode(
     "ra_dv", if (isCopy) "ra_d.state()" else "ra_d.driverValues()", stratum.relations(driver.relation),
-    shape.relations(driver.relation), stratum.makesStrings, ansi, traced, locals.context)
+    shape.relations(driver.relation), stratum.comparesStrings, ansi, traced, locals.context)
 
   def context: CodegenContext = locals.context
 
@@ -107,7 +107,7 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
     accumulators.getOrElseUpdate(
       name,
       new AccumulatorCode(
-        name, source, stratum.relations(relation), shape.relations(relation), stratum.makesStrings, ansi, traced,
+        name, source, stratum.relations(relation), shape.relations(relation), stratum.comparesStrings, ansi, traced,
         context))
   }
 

@@ -27,8 +27,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
     val spec = stratum.relations(relation)
     val form = shape.relations(relation)
     val context = new CodegenContext
-    val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
-    val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
+    val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.comparesStrings, ansi, traced, context)
+    val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.comparesStrings, ansi, traced, context)
     val dictionary = s"Dictionary ra_strings = ${context.addReferenceObj("strings", strings)};"
     val maskAt = spec.dependents.length
     // The last word of a traced row is its parent.

@@ -117,12 +117,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
     val (packed, dictionary) = Gang.within(gang)(load(store, check))
     ends("reading")
-    val strings = intern(packed, dictionary)
+    val state = kept.flatMap(_.take).map(taken)
+    val strings = intern(packed, dictionary, state.map(_.loop.strings))
     ends("strings")
     val blocks = distribute(packed)
     ends("exchange")
     val contents = contentsOf(blocks)
-    kept.flatMap(_.take).fold(whole(strings, contents, blocks))(continued(_, strings, contents, blocks))
+    state.fold(whole(strings, contents, blocks))(continued(_, contents, blocks))
   }
 
   /** Evaluates in the form that Plan and data allow. */
@@ -189,13 +190,17 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Evaluates over the state of an earlier run, whose rows are settled, and changed rows of the inputs. */
-  private def continued(
-      name: Int, strings: Dictionary, contents: Array[RouteContents], rows: Array[Array[Block]])
-      : Iterator[(Int, Array[Byte])] = {
+  /** Returns this task's part of the state with this name, which no other run gets from then on. */
+  private def taken(name: Int): KeptState = {
     val found = KeptStates.take(name, gang.part)
     if (isAnywhere(found.isEmpty)) throw KeptStates.lost("an executor has evicted its part")
-    val state = found.get
+    found.get
+  }
+
+  /** Evaluates over the state of an earlier run, whose rows are settled, and changed rows of the inputs. */
+  private def continued(
+      state: KeptState, contents: Array[RouteContents], rows: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+    val strings = state.loop.strings
     state.unfit(contents, routes).foreach(why => throw KeptStates.lost(why))
     val parts = state.loop.parts
     val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
@@ -257,11 +262,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def keeping(
       loop: LoopState, shape: Shape, rows: Iterator[(Int, Array[Byte])], base: Option[Array[BaseRows]] = None)
       : Iterator[(Int, Array[Byte])] =
-    kept.filter(_ => KeptState.fits(stratum, routes)).fold(rows) { k =>
+    kept.filter(_ => KeptState.fits(stratum)).fold(rows) { k =>
       CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
         rows, {
           memory.release() // the same bytes are storage memory from now on
-          KeptState.of(loop, shape, base).foreach(KeptStates.put(k.put, gang.part, _))
+          KeptState.of(loop, shape, base, gang.localTasks).foreach(KeptStates.put(k.put, gang.part, _))
         })
     }
 
@@ -367,20 +372,26 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Ranks the strings of all tasks; replaces words of strings by their ranks. */
-  private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Dictionary = {
-    // If rules derive strings, the word 0, which is stored with a null, must not be one of them.
-    if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
-    if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty))
-      new Dictionary(new SortedTexts(Array.empty), mappedBytes = 0)
+  /** Replaces words of strings by those of the dictionary: that of an earlier run, or one of the ranks of all strings. */
+  private def intern(
+      packed: Array[Array[Block]], dictionary: LocalDictionary, before: Option[Dictionary]): Dictionary = {
+    val hasStrings = routes.all.exists(_.stringColumns.nonEmpty)
+    // If strings may come later, the word 0, which is stored with a null, must not be one of them.
+    if (stratum.makesStrings || hasStrings && kept.isDefined) dictionary.add(UTF8String.EMPTY_UTF8)
+    if (!stratum.makesStrings && !hasStrings)
+      before.getOrElse(new Dictionary(new SortedTexts(Array.empty), mappedBytes = 0))
     else {
-      val (strings, ranks) =
-        Strings.rank(dictionary, gang, MemoryAccount.mayMap, bytes => memory.holdStrings(bytes / gang.localTasks))
+      val (strings, words) = before match {
+        case Some(strings) => (strings, Strings.append(dictionary, strings, gang))
+        case None =>
+          Strings.rank(dictionary, gang, MemoryAccount.mayMap, bytes => memory.holdStrings(bytes / gang.localTasks))
+      }
+      if (before.isDefined) memory.holdStrings(strings.bytes / gang.localTasks)
       if (strings.mappedBytes > 0) {
         memory.holdStrings(0)
         memory.mappedBytes += strings.mappedBytes / gang.localTasks
       }
-      packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
+      packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, words))))
       strings
     }
   }

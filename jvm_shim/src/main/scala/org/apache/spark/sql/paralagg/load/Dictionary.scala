@@ -15,7 +15,9 @@ import org.apache.spark.unsafe.types.UTF8String
  *
  * Strings of the inputs come first, in order, so their words compare as the strings do. Strings that rules derive get
  * the next numbers of this executor. Another executor may number them otherwise, so messages between executors are
- * translated ([[StringWords]]), and such words compare by the strings' bytes.
+ * translated ([[StringWords]]), and such words compare by the strings' bytes. A run that goes on from a kept state has
+ * that state's dictionary: strings that are new in its inputs get the next numbers, the same on all executors
+ * ([[Strings.append]]).
  */
 final class Dictionary(ranked: SortedTexts, val mappedBytes: Long) extends StringTable {
   private val words = new ConcurrentHashMap[UTF8String, Integer]()
@@ -30,7 +32,13 @@ final class Dictionary(ranked: SortedTexts, val mappedBytes: Long) extends Strin
   /** The number of strings of the inputs. */
   def rankedSize: Int = ranked.size
 
-  /** Returns the word of a string that a rule derived; any task may call it. */
+  /** The bytes in memory; those of derived strings without their words. */
+  def bytes: Long = ranked.bytes + (0 until derivedSize).map(i => derived(i).asInstanceOf[UTF8String].numBytes.toLong).sum
+
+  /** Tests whether a string has a word. */
+  def contains(s: UTF8String): Boolean = words.containsKey(s) || ranked.find(s) >= 0
+
+  /** Returns the word of a string, which gets the next one if it has none; any task may call it. */
   def word(s: UTF8String): Long = {
     val existing = words.get(s)
     if (existing != null) existing.longValue else words.computeIfAbsent(s.copy(), number(_)).longValue

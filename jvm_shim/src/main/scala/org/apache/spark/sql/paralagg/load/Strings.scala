@@ -23,6 +23,9 @@ final class SortedTexts(parts: Array[StringTable]) extends StringTable {
     parts(p).get(word - starts(p))
   }
 
+  /** The bytes in memory. */
+  def bytes: Long = parts.map { case t: Texts => t.bytes; case _ => 0L }.sum
+
   /** Returns the rank of a string; -1 if there is no such string. */
   def find(s: UTF8String): Int = {
     val first = Strings.firstFrom(this, s)
@@ -71,6 +74,21 @@ object Strings {
       }
     }
     (dictionary, out)
+  }
+
+  /**
+   * Returns the word of each of the task's strings in the dictionary of an earlier run. Strings that it lacks get words
+   * in the same order on all executors, so that words mean the same there. Collective.
+   */
+  def append(local: LocalDictionary, dictionary: Dictionary, gang: Gang): Array[Int] = {
+    val lacking = new Texts
+    (0 until local.size).map(local.get).filterNot(dictionary.contains).foreach(lacking.append)
+    val all = gang.allgather[StringTable](lacking, TextsCodec)
+    gang.once {
+      all.foreach(texts => (0 until texts.size).foreach(i => dictionary.word(texts.get(i))))
+      dictionary
+    }
+    Array.tabulate(local.size)(i => dictionary.word(local.get(i)).toInt)
   }
 
   /** Returns the first string of each range but the first, the same in all tasks. */

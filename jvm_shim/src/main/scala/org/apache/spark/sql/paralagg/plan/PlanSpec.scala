@@ -208,6 +208,9 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val inPlace: Boolean = bool(json \ "in_place")
   val cycleCheck: Boolean = bool(json \ "cycle_check")
   val makesStrings: Boolean = bool(json \ "makes_strings")
+
+  /** Strings get words when they appear, so words are not in the order of the strings. */
+  val comparesStrings: Boolean = makesStrings || bool(json \ "appends_strings")
   val bitmap: Option[BitmapSpec] = option(json \ "bitmap")(b => BitmapSpec(int(b \ "moving"), ints(b \ "edges")))
 
   val bitRows: Option[BitRowsSpec] = option(json \ "bit_rows") { b =>

@@ -31,17 +31,20 @@ final class KeptState(
 object KeptState {
 
   /** Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join. */
-  def fits(stratum: StratumSpec, routes: Routes): Boolean =
+  def fits(stratum: StratumSpec): Boolean =
     stratum.isLattice && stratum.inPlace && stratum.relations.forall(r => r.settled && !r.isView) &&
       stratum.relationIndexes.isEmpty && stratum.rules.forall(_.probes.forall(!_.recursive)) &&
       stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) &&
       stratum.bitmap.isEmpty && stratum.bitRows.isEmpty && stratum.decomposition.isEmpty &&
-      !stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)
+      !stratum.makesStrings
 
-  /** Returns the state to keep, or None if a part of it lies in a mapped file, which ends with its run. */
-  def of(loop: LoopState, shape: Shape, base: Option[Array[BaseRows]]): Option[KeptState] = {
+  /**
+   * Returns the state to keep, or None if a part of it lies in a mapped file, which ends with its run. `localTasks`
+   * tasks of the executor share its strings.
+   */
+  def of(loop: LoopState, shape: Shape, base: Option[Array[BaseRows]], localTasks: Int): Option[KeptState] = {
     val columns = loop.resolved.filter(_ != null) ++ loop.statics.values.flatMap(_.payload).filter(_ != null)
-    if (columns.exists(_.isMapped)) None
+    if (columns.exists(_.isMapped) || loop.strings.mappedBytes > 0) None
     else {
       val state = new LoopState(
         loop.me, loop.tasks, loop.strings, loop.parts, loop.statics, Map.empty, loop.resolved,
@@ -49,7 +52,8 @@ object KeptState {
       val indexes = loop.statics.values.map(i => i.bytes + 4L * i.offsets.length).sum
       val targets = loop.resolved.filter(_ != null).map(_.bytes).sum
       val rows = loop.parts.map(_.bytes).sum + base.fold(0L)(_.map(_.bytes).sum)
-      Some(new KeptState(state, shape, base, rows + indexes + targets))
+      val strings = loop.strings.bytes / localTasks
+      Some(new KeptState(state, shape, base, rows + indexes + targets + strings))
     }
   }
 }
