@@ -73,7 +73,7 @@ class Table:
         """Insert edges and continue; return the form of the run."""
         return self.change(new, [])
 
-    def rows_of(self, key: object) -> Rows:
+    def rows_of(self, key: str) -> list[tuple[Any, ...]]:
         """Return the rows with this first key."""
         return [tuple(row) for row in self.rows if row[0] == key]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_STATES = 16
 """So many tables have a state; Spark evicts states before, if memory is needed."""
 
-_WITHOUT_STATE = ("bitmap", "bit_rows", "decomposition", "relation_indexes")
+_WITHOUT_STATE = ("bitmap", "bit_rows", "decomposition", "relation_indexes", "makes_strings")
 """Parts of a Plan that the shim does not keep (``KeptState.fits``)."""
 
 _states: OrderedDict[str, KeptState] = OrderedDict()

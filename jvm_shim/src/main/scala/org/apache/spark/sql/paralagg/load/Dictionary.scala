@@ -33,7 +33,8 @@ final class Dictionary(ranked: SortedTexts, val mappedBytes: Long) extends Strin
   def rankedSize: Int = ranked.size
 
   /** The bytes in memory; those of derived strings without their words. */
-  def bytes: Long = ranked.bytes + (0 until derivedSize).map(i => derived(i).asInstanceOf[UTF8String].numBytes.toLong).sum
+  def bytes: Long =
+    ranked.bytes + (0 until derivedSize).map(i => derived(i).asInstanceOf[UTF8String].numBytes.toLong).sum
 
   /** Tests whether a string has a word. */
   def contains(s: UTF8String): Boolean = words.containsKey(s) || ranked.find(s) >= 0
