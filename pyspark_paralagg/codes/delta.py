@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_paralagg.codes.error_code import ErrorCode
 
-_SCENARIO = "tests/cluster/test_refresh.py"
+_SCENARIO = "tests/cluster/test_refresh_full.py"
 
 DELTA = (
     ErrorCode(
