@@ -217,6 +217,7 @@ def test_closure_sizes(spark: SparkSession, graph: str, pairs: int) -> None:
     assert closure.count() == pairs
 
 
+@pytest.mark.rotates(runs=3, turn=2)
 def test_closure_over_names_is_the_one_over_ids(spark: SparkSession) -> None:
     graph = "debian-bookworm-depends"
     path = DATA / "graphs" / f"{graph}.labels.tsv.gz"

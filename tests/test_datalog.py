@@ -376,6 +376,7 @@ def test_names_may_differ_in_case_alone(spark: SparkSession) -> None:
     assert rows(found["Pair"]) == [(1,), (2,), (3,)]
 
 
+@pytest.mark.rotates(runs=3, turn=1)
 @pytest.mark.slow(reason="the code of nested fields")
 def test_fields_of_records_in_records_are_computed_once(spark: SparkSession) -> None:
     """Each field reads the text of its record several times: the loop's code was beyond the 64 KiB of a method."""

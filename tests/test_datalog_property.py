@@ -111,6 +111,7 @@ def test_plans_give_what_is_meant(record_property: Callable[[str, object], None]
     assert sum(refusals.reasons.values()) <= MOST_REFUSED * refusals.drawn, refusals.told()
 
 
+@pytest.mark.rotates(runs=3, turn=0)
 @pytest.mark.slow("random texts, each compiled to machine code")
 def test_the_engine_without_spark_gives_what_is_meant() -> None:
     """A twentieth, since each program is compiled to machine code once; campaigns run fresh ones."""

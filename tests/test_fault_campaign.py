@@ -1,4 +1,4 @@
-"""A slice of the fault campaign, with a fresh seed: fourteen runs, harmed at random moments."""
+"""A slice of the fault campaign, with a fresh seed: ten runs, harmed at random moments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 1200
 @pytest.mark.parametrize(
     ("engines", "count", "jobs"),
     [
-        (("command, local", "command, mpi"), 10, 2),
+        (("command, local", "command, mpi"), 6, 2),
         (("Spark",), 4, 1),  # a session of Spark takes as long to start as ten runs
     ],
     ids=["commands", "a session"],

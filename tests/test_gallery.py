@@ -266,6 +266,7 @@ def told_with_delta(name: str, out: Path) -> str:
     return ran.stdout
 
 
+@pytest.mark.rotates(runs=3, turn=2)
 @pytest.mark.slow("an example with six refreshes of Delta tables")
 def test_the_bill_of_materials_is_refreshed_by_what_came_in(tmp_path: Path) -> None:
     printed = told_with_delta("bill_of_materials", tmp_path)
@@ -288,6 +289,7 @@ def nearest_by_dijkstra(roads: pd.DataFrame, bakeries: pd.DataFrame) -> dict[str
     return {shop: min((km[shop], b) for km, b in ways if shop in km) for shop in set().union(*(km for km, _ in ways))}
 
 
+@pytest.mark.rotates(runs=3, turn=1)
 @pytest.mark.slow("an example with four refreshes of Delta tables")
 def test_deliveries_after_each_delete_are_those_of_networkx(tmp_path: Path) -> None:
     printed = told_with_delta("deliveries", tmp_path)

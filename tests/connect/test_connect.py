@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z), x < 3."
 
 
+@pytest.mark.rotates(runs=4)
 @pytest.mark.parametrize("case", CASES)
 def test_step_has_the_same_plan_as_in_a_classic_session(spark: SparkSession, client: Client, case: str) -> None:
     assert client.ask("plans", case) == json.loads(json.dumps(plans(spark, case)))
