@@ -88,6 +88,13 @@ def delta(scenario: Callable[..., Facts]) -> Callable[..., Facts]:
     return facts
 
 
+@pytest.fixture
+def fact(delta: Callable[..., Facts], request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    """Return a function that reads a fact of ``SCENARIO`` of the test's module, which has ``SECONDS`` to run."""
+    facts = delta(*request.module.SCENARIO, seconds=request.module.SECONDS)
+    return lambda name: facts[name]
+
+
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """Provide a master and two workers for all tests that submit applications."""

@@ -153,12 +153,16 @@ def kept_state(spark: SparkSession) -> dict[str, Any]:
     """Insert edges thrice, and delete some; each executor goes on from its part of the state, and knows new names."""
     spark.conf.set("spark.paralagg.broadcast.maxBytes", "0")
     rng = random.Random(16)  # noqa: S311 - reproducible
-    forms = {}
+    found = {}
     for case in ("shortest paths", "names of components"):
         table = Table(spark, case, [edge(rng, 60) for _ in range(90)])
-        forms[case] = [table.insert([edge(rng, nodes) for _ in range(8)]) for nodes in (60, 60, 90, 200)]
-        forms[case].append(table.change([edge(rng, 300) for _ in range(8)], table.edges[:3]))
-    return forms
+        forms = [table.insert([edge(rng, nodes) for _ in range(8)]) for nodes in (60, 60, 90, 200)]
+        rows = len(table.rows)
+        found[case] = {
+            "forms": [*forms, table.change([edge(rng, 300) for _ in range(8)], table.edges[:3])],
+            "rows": rows,
+        }
+    return found
 
 
 def cancelled_run(spark: SparkSession) -> dict[str, Any]:

@@ -15,13 +15,8 @@ pytestmark = [
     pytest.mark.rotates(runs=3, turn=1),
     pytest.mark.slow("a dozen refreshes of Delta tables in one JVM, driven by streams"),
 ]
-
-
-@pytest.fixture
-def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact of the scenario ``follow``."""
-    facts = delta("follow", "continuous", "restarted", "errors", seconds=900)
-    return lambda name: facts[name]
+SCENARIO = ("follow", "continuous", "restarted", "errors")
+SECONDS = 900
 
 
 def test_each_change_of_a_source_is_refreshed(fact: Callable[[str], Any]) -> None:

@@ -16,13 +16,8 @@ pytestmark = [
     pytest.mark.rotates(runs=3, turn=0),
     pytest.mark.slow("two dozen refreshes of Delta tables in one JVM"),
 ]
-
-
-@pytest.fixture
-def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact of the scenario ``refresh``."""
-    facts = delta("refresh", "pipeline", "equal", "reports", "texts", "written", seconds=1200)
-    return lambda name: facts[name]
+SCENARIO = ("refresh", "pipeline", "equal", "reports", "texts", "written")
+SECONDS = 1200
 
 
 def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:

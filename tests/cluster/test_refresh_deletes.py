@@ -16,13 +16,8 @@ pytestmark = [
     pytest.mark.rotates(runs=3, turn=1),
     pytest.mark.slow("two dozen refreshes of Delta tables in one JVM"),
 ]
-
-
-@pytest.fixture
-def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact of the scenario ``refresh_deletes``."""
-    facts = delta("refresh_deletes", "deletes", "costs", "sums", seconds=1200)
-    return lambda name: facts[name]
+SCENARIO = ("refresh_deletes", "deletes", "costs", "sums")
+SECONDS = 1200
 
 
 def test_deletes_and_updates_are_maintained(fact: Callable[[str], Any]) -> None:

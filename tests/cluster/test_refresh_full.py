@@ -17,14 +17,9 @@ pytestmark = [
     pytest.mark.rotates(runs=3, turn=2),
     pytest.mark.slow("a dozen refreshes of Delta tables in one JVM"),
 ]
+SCENARIO = ("refresh_full", "reasons", "bad", "conflicts")
+SECONDS = 1200
 MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_2055"
-
-
-@pytest.fixture
-def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact of the scenario ``refresh_full``."""
-    facts = delta("refresh_full", "reasons", "bad", "conflicts", seconds=1200)
-    return lambda name: facts[name]
 
 
 @pytest.mark.parametrize(

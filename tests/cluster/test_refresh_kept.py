@@ -15,13 +15,8 @@ pytestmark = [
     pytest.mark.rotates(runs=3, turn=0),
     pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
 ]
-
-
-@pytest.fixture
-def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """Return a function that reads a fact of the scenario ``refresh_kept``."""
-    facts = delta("refresh_kept", "kept", seconds=900)
-    return lambda name: facts[name]
+SCENARIO = ("refresh_kept", "kept")
+SECONDS = 900
 
 
 def test_a_refresh_reads_only_changed_rows_if_the_last_one_has_kept_its_state(fact: Callable[[str], Any]) -> None:

@@ -47,7 +47,9 @@ def test_early_exchanges_change_no_row(facts: dict[str, Any]) -> None:
 
 
 def test_each_executor_goes_on_from_its_part_of_a_kept_state(facts: dict[str, Any]) -> None:
-    for case, (first, *others) in facts["kept_state"].items():
+    assert facts["kept_state"]["shortest paths"]["rows"] == 42
+    for case, found in facts["kept_state"].items():
+        first, *others = found["forms"]
         assert "kept" not in first, case
         assert len(others) == 4
         assert all("from the kept state, in 2 tasks" in form for form in others), (case, others)

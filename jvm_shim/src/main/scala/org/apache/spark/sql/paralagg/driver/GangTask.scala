@@ -382,11 +382,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
       before.getOrElse(new Dictionary(new SortedTexts(Array.empty), mappedBytes = 0))
     else {
       val (strings, words) = before match {
-        case Some(strings) => (strings, Strings.append(dictionary, strings, gang))
+        case Some(strings) =>
+          val words = Strings.append(dictionary, strings, gang)
+          memory.holdStrings(strings.bytes / gang.localTasks)
+          (strings, words)
         case None =>
           Strings.rank(dictionary, gang, MemoryAccount.mayMap, bytes => memory.holdStrings(bytes / gang.localTasks))
       }
-      if (before.isDefined) memory.holdStrings(strings.bytes / gang.localTasks)
       if (strings.mappedBytes > 0) {
         memory.holdStrings(0)
         memory.mappedBytes += strings.mappedBytes / gang.localTasks

@@ -36,8 +36,8 @@ final class Dictionary(ranked: SortedTexts, val mappedBytes: Long) extends Strin
   def bytes: Long =
     ranked.bytes + (0 until derivedSize).map(i => derived(i).asInstanceOf[UTF8String].numBytes.toLong).sum
 
-  /** Tests whether a string has a word. */
-  def contains(s: UTF8String): Boolean = words.containsKey(s) || ranked.find(s) >= 0
+  /** Returns the word of a string; -1 if it has none. */
+  def find(s: UTF8String): Int = Option(words.get(s)).fold(ranked.find(s))(_.intValue)
 
   /** Returns the word of a string, which gets the next one if it has none; any task may call it. */
   def word(s: UTF8String): Long = {

@@ -81,14 +81,16 @@ object Strings {
    * in the same order on all executors, so that words mean the same there. Collective.
    */
   def append(local: LocalDictionary, dictionary: Dictionary, gang: Gang): Array[Int] = {
-    val lacking = new Texts
-    (0 until local.size).map(local.get).filterNot(dictionary.contains).foreach(lacking.append)
+    val found = Array.tabulate(local.size)(i => dictionary.find(local.get(i)))
+    val missing = found.indices.filter(found(_) < 0)
+    val lacking = Texts(missing.map(i => local.get(i)): _*)
     val all = gang.allgather[StringTable](lacking, TextsCodec)
     gang.once {
       all.foreach(texts => (0 until texts.size).foreach(i => dictionary.word(texts.get(i))))
       dictionary
     }
-    Array.tabulate(local.size)(i => dictionary.word(local.get(i)).toInt)
+    missing.foreach(i => found(i) = dictionary.find(local.get(i)))
+    found
   }
 
   /** Returns the first string of each range but the first, the same in all tasks. */
