@@ -56,7 +56,12 @@ notebooks: java $(VENV)/.notebooks ## makes and runs the notebooks of the exampl
 demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI taxonomy (fetches 90 MB)
 	$(RUN) -m examples.taxonomy
 
-test: java lint ## ruff, mypy, pytest with the settings of the day; what CI runs
+# Spark's classes, loaded: JVMs of tests start in half the time.
+ARCHIVE := build/classes-$(shell sed -n 's/^pyspark==//p' constraints.txt).jsa
+$(ARCHIVE): $(VENV)/.dev tests/class_archive.py
+	PYTHONPATH=. $(RUN) tests/class_archive.py
+
+test: java lint $(ARCHIVE) ## ruff, mypy, pytest with the settings of the day; what CI runs
 	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 test-all: java lint ## the same with every setting of every fixture: before a release

@@ -106,7 +106,7 @@ class Standalone:
         self._processes.clear()
 
     def _start(self, name: str, java_class: str, *arguments: str) -> None:
-        env = environment(SPARK_DAEMON_JAVA_OPTS=jvm_options.QUICK, SPARK_DAEMON_MEMORY="256m")
+        env = environment(SPARK_DAEMON_JAVA_OPTS=jvm_options.quick(), SPARK_DAEMON_MEMORY="256m")
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(  # noqa: S603 - Spark's own classes
