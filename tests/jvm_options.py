@@ -14,7 +14,7 @@ from pathlib import Path
 
 VARIABLE = "SPARK_SUBMIT_OPTS"
 """Spark's launcher passes the options in this variable to the driver's JVM."""
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """A JVM that cannot use the archive (its class path is another one) would say so in its standard output."""
 ARCHIVE = Path(__file__).parents[1] / "build" / f"classes-{version('pyspark')}.jsa"

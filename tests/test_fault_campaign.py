@@ -1,4 +1,4 @@
-"""A slice of the fault campaign, with a fresh seed: ten runs, harmed at random moments."""
+"""A slice of the fault campaign, with a fresh seed: six runs, harmed at random moments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DEADLINE_SECONDS = 1200
 @pytest.mark.parametrize(
     ("engines", "count", "jobs"),
     [
-        (("command, local", "command, mpi"), 6, 2),
-        (("Spark",), 4, 1),  # a session of Spark takes as long to start as ten runs
+        (("command, local", "command, mpi"), 4, 2),
+        (("Spark",), 2, 1),  # a session of Spark takes as long to start as ten runs
     ],
     ids=["commands", "a session"],
 )

@@ -54,7 +54,7 @@ def expect(found: DataFrame, expected: dict[Any, Any], rel: float = 1e-9) -> Non
     assert dict(rows) == pytest.approx(expected, rel=rel, abs=1e-9) if expected else not rows
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("directed", [True, False])
 def test_shortest_paths_are_those_of_networkx(spark: SparkSession, seed: int, directed: bool) -> None:  # noqa: FBT001
@@ -75,7 +75,7 @@ def test_shortest_paths_are_those_of_networkx(spark: SparkSession, seed: int, di
     assert {v for (v,) in rows_of(reached)} == set(lengths[sources[0]]) | set(lengths[sources[1]])
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_closure_is_that_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, _ = graphs(spark, seed)
@@ -83,7 +83,7 @@ def test_closure_is_that_of_networkx(spark: SparkSession, seed: int) -> None:
     assert_same_rows(rows_of(ra.graph.closure(edges)), list(expected))
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_widest_paths_are_those_of_the_maximum_spanning_tree(spark: SparkSession, seed: int) -> None:
     rows, edges, _ = graphs(spark, seed)
@@ -96,7 +96,7 @@ def test_widest_paths_are_those_of_the_maximum_spanning_tree(spark: SparkSession
     assert_same_rows(rows_of(ra.graph.widest_paths(edges, source, "weight", directed=False)), expected)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_components_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -106,7 +106,7 @@ def test_components_are_those_of_networkx(spark: SparkSession, seed: int) -> Non
     expect(ra.graph.connected_components(edges), expected)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pagerank_is_that_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -128,7 +128,7 @@ def test_pagerank_is_that_of_networkx(spark: SparkSession, seed: int) -> None:
     expect(personal, nx.pagerank(g, personalization=wish, tol=1e-13, max_iter=500), 1e-7)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_triangles_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -143,7 +143,7 @@ def simple(rows: list[tuple[int, int, int]]) -> nx.Graph:
     return g
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_strong_components_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -159,7 +159,7 @@ def test_a_chain_of_strong_components(spark: SparkSession) -> None:
     expect(ra.graph.strongly_connected_components(frame(spark, EDGES, rows)), expected)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cores_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -180,7 +180,7 @@ def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
     expect(ra.graph.k_core(frame(spark, EDGES, [(a, b, 1) for a, b in g.edges])), expected)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hubs_and_authorities_are_the_limit_of_their_definition(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -197,7 +197,7 @@ def test_hubs_and_authorities_are_the_limit_of_their_definition(spark: SparkSess
     assert {v: a for v, _, a in rows_of(found)} == pytest.approx({v: a / whole for v, a in authority.items()}, abs=1e-8)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_levels_are_the_generations_of_networkx(spark: SparkSession, seed: int) -> None:
     rows = [(s, d, w) for s, d, w in random_edges(seed) if s < d]
@@ -206,7 +206,7 @@ def test_levels_are_the_generations_of_networkx(spark: SparkSession, seed: int) 
     expect(ra.graph.topological_order(frame(spark, EDGES, rows), vertices), expected)
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_quantities_are_sums_over_paths(spark: SparkSession, seed: int) -> None:
     rows = [(s, d, w) for s, d, w in random_edges(seed) if s < d]
@@ -244,7 +244,7 @@ def propagated(rows: list[tuple[int, int, int]], rounds: int) -> dict[int, int]:
     return label
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_labels_follow_the_rules_of_cdlp(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
@@ -320,6 +320,7 @@ def test_types_of_distances_follow_the_weights(spark: SparkSession) -> None:
         assert dict(found.dtypes) == {"source": "int", "id": "int", "distance": expected}
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.parametrize("backend", ["local", "dataframe"])
 def test_other_executors_give_the_same_rows(spark: SparkSession, backend: str) -> None:
     _, edges, vertices = graphs(spark, 1)

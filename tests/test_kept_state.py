@@ -44,12 +44,14 @@ def parallel(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSessio
     return spark
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("case", KEPT_AFTER_INSERTS)
 def test_it_equals_a_full_run(spark: SparkSession, case: str) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", (1, 2, 7)[KEPT_AFTER_INSERTS.index(case) % 3])
     continued_thrice(spark, case, PARTITIONED)
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("case", KEPT[::2])
 def test_it_equals_a_full_run_where_tasks_share_the_edges(spark: SparkSession, case: str) -> None:
     continued_thrice(spark, case, SHARED)
@@ -64,6 +66,7 @@ def continued_thrice(spark: SparkSession, case: str, placement: str) -> None:
         assert "from the kept state" in table.insert([edge(rng, nodes) for _ in range(6)])
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("case", KEPT)
 def test_deletes_equal_a_full_run(spark: SparkSession, case: str) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", (2, 7, 1)[KEPT.index(case) % 3])
@@ -71,6 +74,7 @@ def test_deletes_equal_a_full_run(spark: SparkSession, case: str) -> None:
     changed_often(spark, case, PARTITIONED)
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("case", KEPT[::2])
 def test_deletes_equal_a_full_run_where_tasks_share_the_edges(spark: SparkSession, case: str) -> None:
     changed_often(spark, case, SHARED)
@@ -90,6 +94,7 @@ def changed_often(spark: SparkSession, case: str, placement: str) -> None:
     assert "from the kept state" in table.change([], table.edges[2:])
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("case", ["shortest paths", "parents", "distances of subsets"])
 def test_base_rows_are_kept_once_a_row_was_deleted(parallel: SparkSession, case: str) -> None:
     parallel.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)

@@ -152,6 +152,7 @@ def values(rows: Rows) -> set[tuple[Any, ...]]:
     return {tuple(round(v, 6) if isinstance(v, float) else v for v in row) for row in rows}
 
 
+@pytest.mark.rotates(runs=2)
 @pytest.mark.parametrize("case", CASES)
 def test_it_equals_a_full_run(spark: SparkSession, case: str) -> None:
     rng = random.Random(case)  # noqa: S311 - the same each time

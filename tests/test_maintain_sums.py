@@ -86,6 +86,7 @@ def rounded(rows: Rows) -> set[tuple[Any, ...]]:
     return {tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows}
 
 
+@pytest.mark.rotates(runs=3)
 @pytest.mark.parametrize("deletes", [False, True], ids=["inserts", "inserts and deletes"])
 @pytest.mark.parametrize("case", CASES)
 def test_it_equals_a_full_run(spark: SparkSession, case: str, deletes: bool) -> None:  # noqa: FBT001 - a parameter

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
-    pytest.mark.rotates(runs=3, turn=1),
+    pytest.mark.rotates(runs=6, turn=1),
     pytest.mark.slow("a dozen refreshes of Delta tables in one JVM, driven by streams"),
 ]
 SCENARIO = ("follow", "continuous", "restarted", "errors")

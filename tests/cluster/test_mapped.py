@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.rotates(runs=3, turn=2),
+    pytest.mark.rotates(runs=6, turn=5),
     pytest.mark.slow("a JVM each for one executor, two executors, encryption, a full disk"),
 ]
 LEAST_MAPPED = 2_000_000

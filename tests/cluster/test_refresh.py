@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
-    pytest.mark.rotates(runs=3, turn=0),
+    pytest.mark.rotates(runs=6, turn=0),
     pytest.mark.slow("two dozen refreshes of Delta tables in one JVM"),
 ]
 SCENARIO = ("refresh", "pipeline", "equal", "reports", "texts", "written")

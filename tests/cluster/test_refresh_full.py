@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
-    pytest.mark.rotates(runs=3, turn=2),
+    pytest.mark.rotates(runs=6, turn=2),
     pytest.mark.slow("a dozen refreshes of Delta tables in one JVM"),
 ]
 SCENARIO = ("refresh_full", "reasons", "bad", "conflicts")

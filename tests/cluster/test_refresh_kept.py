@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
-    pytest.mark.rotates(runs=3, turn=0),
+    pytest.mark.rotates(runs=6, turn=3),
     pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
 ]
 SCENARIO = ("refresh_kept", "kept")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.delta,
-    pytest.mark.rotates(runs=3, turn=2),
+    pytest.mark.rotates(runs=6, turn=5),
     pytest.mark.slow("four JVMs that are killed in a refresh"),
 ]
 

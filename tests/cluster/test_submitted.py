@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
     from standalone import Standalone
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow("an application by spark-submit on a standalone cluster")]
-ROWS = [[1, 0], [2, 7], [3, 8]]
 WAYS = ("configure", "attach", "listed")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.rotates(runs=3, turns={"how": WAYS}),
+    pytest.mark.slow("an application by spark-submit on a standalone cluster"),
+]
+ROWS = [[1, 0], [2, 7], [3, 8]]
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +70,9 @@ def test_jars_packages_and_extensions_of_the_user_are_kept(facts: Callable[[str]
     assert result["surroundings"]["extensions"] == (EXTENSION if how == "attach" else f"{EXTENSION},{OURS}")
 
 
-def test_pyspark_is_a_zip_there(facts: Callable[[str], Any]) -> None:
-    assert "pyspark.zip" in facts("configure")["surroundings"]["pyspark"]
+@pytest.mark.parametrize("how", WAYS)
+def test_pyspark_is_a_zip_there(facts: Callable[[str], Any], how: str) -> None:
+    assert "pyspark.zip" in facts(how)["surroundings"]["pyspark"]
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -84,14 +89,16 @@ def test_recursive_sql_works(facts: Callable[[str], Any], how: str) -> None:
 
 
 @since("4.0", "Spark 3.5 parses no recursive query")
-def test_recursive_sql_in_an_attached_session_is_an_error_with_a_hint(facts: Callable[[str], Any]) -> None:
-    message = facts("attach")["sql_refused"]
+@pytest.mark.parametrize("how", ["attach"])
+def test_recursive_sql_in_an_attached_session_is_an_error_with_a_hint(facts: Callable[[str], Any], how: str) -> None:
+    message = facts(how)["sql_refused"]
     assert "PARALAGG_SQL_NOT_CONFIGURED" in message
     assert "ra.configure" in message
 
 
-def test_the_spark_engine_waits_while_executors_restart(facts: Callable[[str], Any]) -> None:
-    assert facts("listed")["restarting"] == {"rows": ROWS, "by": "spark"}
+@pytest.mark.parametrize("how", ["listed"])
+def test_the_spark_engine_waits_while_executors_restart(facts: Callable[[str], Any], how: str) -> None:
+    assert facts(how)["restarting"] == {"rows": ROWS, "by": "spark"}
 
 
 @pytest.mark.parametrize("how", ["configure", "attach"])

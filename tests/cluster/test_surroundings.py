@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.rotates(runs=3, turn=1),
+    pytest.mark.rotates(runs=6, turn=2),
     pytest.mark.slow("a JVM each for dynamic allocation and for too little memory"),
 ]
 WHY = "dynamic allocation is on (spark.dynamicAllocation.enabled)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.rotates(runs=3, turn=0),
+    pytest.mark.rotates(runs=6, turn=1),
     pytest.mark.slow("two hosts in namespaces of Linux, each with an executor and ranks"),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]
