@@ -51,7 +51,8 @@ def vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
     """Return ``id``: the ends of ``edges`` and the ids of ``vertices``, without duplicates or nulls."""
     if vertices is None:
         return ends_of(edges)
-    return ends_of(edges).union(ids_of(vertices, edges, "vertices")).distinct()
+    ends = edges.selectExpr("src AS id").union(edges.select("dst"))
+    return ends.union(_ids(vertices, edges, "vertices")).distinct()  # one aggregation of all, not one of each part
 
 
 def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - see below
@@ -59,22 +60,7 @@ def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN
 
     ``ids`` is a DataFrame with a column ``id`` or with one column, an iterable of ids, or one id.
     """
-    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
-
-    id_type = _types(edges, "edges")["src"]
-    if isinstance(ids, DataFrame):
-        types = _types(ids, argument)
-        name = next(iter(types)) if len(types) == 1 else "id"
-        _check_column(name, types, argument)
-        _check_type(types[name], name, id_type, argument)
-        return ids.selectExpr(f"{quoted(name)} AS id").dropna().distinct()
-    if ids is None or type_name(ids).startswith(("pandas", "pyarrow")):
-        raise not_a_dataframe(argument, ids, argument)
-    values = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
-    literals = F.array(*(F.lit(value) for value in values)).cast(f"array<{id_type}>")
-    one = edges.sparkSession.range(1)
-    return one.select(F.explode(literals).alias("id")).dropna().distinct()
+    return _ids(ids, edges, argument).distinct()
 
 
 def values_of(values: Any, edges: DataFrame, argument: str, column: str) -> DataFrame:  # noqa: ANN401 - see below
@@ -155,3 +141,22 @@ def _weight_type(found: str, name: str) -> str:
         return "double"
     hint = "name a column of numbers, or cast it"
     raise UsageError("PARALAGG_GRAPH_COLUMN", f"the weight {name} is {found}, not a number", value=name, hint=hint)
+
+
+def _ids(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - as ids_of
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
+
+    id_type = _types(edges, "edges")["src"]
+    if isinstance(ids, DataFrame):
+        types = _types(ids, argument)
+        name = next(iter(types)) if len(types) == 1 else "id"
+        _check_column(name, types, argument)
+        _check_type(types[name], name, id_type, argument)
+        return ids.selectExpr(f"{quoted(name)} AS id").dropna()
+    if ids is None or type_name(ids).startswith(("pandas", "pyarrow")):
+        raise not_a_dataframe(argument, ids, argument)
+    values = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
+    literals = F.array(*(F.lit(value) for value in values)).cast(f"array<{id_type}>")
+    one = edges.sparkSession.range(1)
+    return one.select(F.explode(literals).alias("id")).dropna()
