@@ -58,7 +58,7 @@ demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI 
 
 # Spark's classes, loaded: JVMs of tests start in half the time.
 ARCHIVE := build/classes-$(shell sed -n 's/^pyspark==//p' constraints.txt).jsa
-$(ARCHIVE): $(VENV)/.dev tests/class_archive.py
+$(ARCHIVE): $(VENV)/.dev tests/class_archive.py tests/jvm_options.py
 	PYTHONPATH=. $(RUN) tests/class_archive.py
 
 test: java lint $(ARCHIVE) ## ruff, mypy, pytest with the settings of the day; what CI runs

@@ -15,14 +15,13 @@ from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
 
-_WRITTEN_WITHIN_SECONDS = 120
+_WRITTEN_WITHIN_SECONDS = 300  # 15 on a quiet machine
 
 
 def make() -> None:
     """Run a session that loads what most tests need, and wait until its JVM has written the archive.
 
-    Raises:
-        TimeoutError: the JVM has written none.
+    A Java that writes none is named, and tests run without the archive.
     """
     ARCHIVE.parent.mkdir(exist_ok=True)
     ARCHIVE.unlink(missing_ok=True)
@@ -38,7 +37,10 @@ def make() -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(_WRITTEN_WITHIN_SECONDS)
-    unfinished.rename(ARCHIVE)
+    if unfinished.exists():
+        unfinished.rename(ARCHIVE)
+    else:
+        print("This Java has written no archive of classes: the JVMs of tests start more slowly.")  # noqa: T201
 
 
 def _session(folder: str) -> SparkSession:
