@@ -26,7 +26,7 @@ LINES = {
         "connect": 1_740,
         "datalog": 7_750,
         "delta": 1_755,
-        "graph": 1_245,
+        "graph": 1_250,
         "lowering": 450,
         "maintenance": 1_330,
         "plan": 760,

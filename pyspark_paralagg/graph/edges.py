@@ -44,15 +44,15 @@ def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *,
 
 def ends_of(edges: DataFrame) -> DataFrame:
     """Return the ends of all edges as ``id``, without duplicates; ``edges`` has the columns of ``edges_of``."""
-    return edges.selectExpr("src AS id").union(edges.select("dst")).distinct()
+    return vertices_of(edges, None)
 
 
 def vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
     """Return ``id``: the ends of ``edges`` and the ids of ``vertices``, without duplicates or nulls."""
-    if vertices is None:
-        return ends_of(edges)
-    ends = edges.selectExpr("src AS id").union(edges.select("dst"))
-    return ends.union(_ids(vertices, edges, "vertices")).distinct()  # one aggregation of all, not one of each part
+    ids = edges.selectExpr("src AS id").union(edges.select("dst"))
+    if vertices is not None:
+        ids = ids.union(_ids(vertices, edges, "vertices"))
+    return ids.distinct()  # one aggregation of all, not one of each part
 
 
 def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - see below
