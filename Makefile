@@ -56,10 +56,10 @@ notebooks: java $(VENV)/.notebooks ## makes and runs the notebooks of the exampl
 demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI taxonomy (fetches 90 MB)
 	$(RUN) -m examples.taxonomy
 
-# Spark's classes, loaded: JVMs of tests start in half the time.
+# Spark's classes, loaded: JVMs of tests start faster (tests/jvm_options.py).
 ARCHIVE := build/classes-$(shell sed -n 's/^pyspark==//p' constraints.txt).jsa
 $(ARCHIVE): $(VENV)/.dev tests/class_archive.py tests/jvm_options.py
-	PYTHONPATH=. $(RUN) tests/class_archive.py
+	PYTHONPATH=.:tests/cluster $(RUN) tests/class_archive.py
 
 test: java lint $(ARCHIVE) ## ruff, mypy, pytest with the settings of the day; what CI runs
 	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST)

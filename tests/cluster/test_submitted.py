@@ -70,7 +70,7 @@ def test_jars_packages_and_extensions_of_the_user_are_kept(facts: Callable[[str]
     assert result["surroundings"]["extensions"] == (EXTENSION if how == "attach" else f"{EXTENSION},{OURS}")
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", ["configure"])
 def test_pyspark_is_a_zip_there(facts: Callable[[str], Any], how: str) -> None:
     assert "pyspark.zip" in facts(how)["surroundings"]["pyspark"]
 
