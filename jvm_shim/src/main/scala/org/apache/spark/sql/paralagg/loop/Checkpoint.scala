@@ -26,8 +26,15 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
   private val root = new Path(conf.run(run))
   private val files: FileSystem = root.getFileSystem(SparkHadoopUtil.get.conf)
 
-  /** Restricts the folder to its owner. Every task does it before it writes: a peer may have only created it. */
-  private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, new FsPermission("700"))
+  /**
+   * Restricts the folder to its owner. Every task does it before it writes: a peer may have only created it. Created
+   * without the mode, a local folder would get its default one after the creation, thus perhaps after a peer's mode.
+   */
+  private lazy val closeToOthers: Unit = {
+    val owner = new FsPermission("700")
+    files.mkdirs(root, owner)
+    files.setPermission(root, owner)
+  }
 
   def isDue(iteration: Int): Boolean = iteration % conf.interval == 0
 
