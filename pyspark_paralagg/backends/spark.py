@@ -135,12 +135,13 @@ class Builder:
         extra: list[DataFrame],
         removed: list[DataFrame],
     ) -> dict[str, DataFrame]:
-        """Return one node a relation; a stratum reads the results of lower strata as further sources.
+        """Return one node a result; a stratum reads the results of lower strata as further sources.
 
         ``removed`` are the sources of the only stratum with the rows that its kept state loses.
         """
         results: dict[str, DataFrame] = {}
-        for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra))):
+        outputs = self.job.outputs.values()
+        for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra), outputs)):
             data = compiled.to_json(plan)
             narrower = data["narrower"]
             sources = [*extra, *results.values(), *removed]

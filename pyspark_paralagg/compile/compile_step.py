@@ -44,20 +44,24 @@ class CompiledStep:
     broadcast_max_bytes: int
     seconds: float
 
-    def strata(self, first_result: int) -> Iterator[tuple[tuple[str, ...], Plan]]:
-        """Yield for each stratum its relation names and the plan with the results of lower strata as sources.
+    def strata(self, first_result: int, outputs: Collection[str]) -> Iterator[tuple[tuple[str, ...], Plan]]:
+        """Yield for each stratum its results and the plan with the results of lower strata as sources.
 
-        The first of those results is source ``first_result``; the others follow in the order of their strata.
+        Results are the relations that a later stratum reads, and ``outputs``. The first of them is source
+        ``first_result``; the others follow in the order of their strata. The plan's ``narrower`` are those of the
+        stratum's results.
         """
+        read = {*outputs, *(i.relation for i in self.plan.inputs)}
         results: list[str] = []
-        for stratum in self.plan.strata:
+        for position, stratum in enumerate(self.plan.strata):
             inputs = tuple(
                 i if i.relation is None else replace(i, source=first_result + results.index(i.relation))
                 for i in self.plan.inputs
                 if i.relation is None or i.relation in results
             )
-            names = tuple(r.name for r in stratum.relations)
-            yield names, replace(self.plan, inputs=inputs)
+            names = tuple(r.name for r in stratum.relations if r.name in read)
+            narrower = tuple(n for n in self.plan.narrower if n.position == position and n.relation in names)
+            yield names, replace(self.plan, inputs=inputs, narrower=narrower)
             results += names
 
     def to_json(self, plan: Plan) -> dict[str, Any]:

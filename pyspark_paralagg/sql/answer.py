@@ -78,11 +78,12 @@ def _compile(question: dict[str, Any]) -> dict[str, Any]:
         _check_lattice(compiled.plan)
         check_early_aggregation(compiled.program)
     first_result = len(question["analysis"]["sources"]) + len(question["relations"])
+    result = _result(next(r for r in relations if r.name == question["name"]))
     strata = [
         {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
-        for names, plan in compiled.strata(first_result)
+        for names, plan in compiled.strata(first_result, [result["result"]])
     ]
-    return {"strata": strata, **_result(next(r for r in relations if r.name == question["name"]))}
+    return {"strata": strata, **result}
 
 
 def _result(relation: Relation) -> dict[str, Any]:

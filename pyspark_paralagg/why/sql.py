@@ -54,7 +54,7 @@ class SqlRecursion:
         compiled = CompiledStep(program, plan, self.broadcast_max_bytes, time.perf_counter() - start)
         strata = [
             {"relations": names, "plan": json.dumps(compiled.to_json(part))}
-            for names, part in compiled.strata(self.sources)
+            for names, part in compiled.strata(self.sources, [question.name])
         ]
         session, answer = self.df.sparkSession, json.dumps({"strata": strata, "result": question.name})
         if is_connect(session):

@@ -159,7 +159,10 @@ object Bridge extends Logging {
   }.orNull
 
   /** Returns the inputs of the outermost fixpoint. */
-  def inputs(df: DataFrame): Array[DataFrame] = planned(df).inputs.toArray.map(frame(df.sparkSession, _))
+  def inputs(df: DataFrame): Array[DataFrame] = {
+    val fixpoint = planned(df)
+    fixpoint.reads.toArray.map(r => frame(df.sparkSession, fixpoint.children(r.child)))
+  }
 
   /** Returns what the outermost fixpoint needs for each row of these inputs, see [[Sizes]]. */
   def sizes(df: DataFrame): String = {

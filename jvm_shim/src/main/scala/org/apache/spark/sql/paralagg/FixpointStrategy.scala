@@ -15,14 +15,14 @@ import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReferenc
  */
 object FixpointStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case RecursiveAggregate(inputs, output, spec) if spec.offload.isDefined =>
+    case RecursiveAggregate(children, reads, output, spec) if spec.offload.isDefined =>
       val partitions = Slots.likely(SparkSession.active.sparkContext, plan.conf.numShufflePartitions)
-      OffloadExec(inputs.map(planLater), output, spec, partitions) :: Nil
-    case RecursiveAggregate(inputs, output, spec) =>
+      OffloadExec(children.map(planLater), reads, output, spec, partitions) :: Nil
+    case RecursiveAggregate(children, reads, output, spec) =>
       val session = SparkSession.active.asInstanceOf[classic.SparkSession]
       val partitions = Slots.gang(session.sparkContext, plan.conf.numShufflePartitions)
-      val children = inputs.map(i => GangExchange.plan(i, session, partitions).getOrElse(planLater(i)))
-      FixpointExec(children, output, spec, partitions) :: Nil
+      val planned = children.map(c => GangExchange.plan(c, session, partitions).getOrElse(planLater(c)))
+      FixpointExec(planned, reads, output, spec, partitions) :: Nil
     case Routes(spec, output, child) => RoutesExec(spec, output, planLater(child)) :: Nil
     // Spark's union keeps the partitioning that its children share for rows only: of columnar children it concatenates
     // the partitions, and an aggregate above sees a key twice. A filter, even one that keeps every row, gives rows.

@@ -12,7 +12,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.loop.CheckpointConf
-import org.apache.spark.sql.paralagg.plan.{FixpointSpec, KeptRuns}
+import org.apache.spark.sql.paralagg.plan.{FixpointSpec, InputRead, KeptRuns}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -20,14 +20,16 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * stage with `take`, `coalesce` or `union`, and shuffle output survives as usual.
  */
 case class FixpointExec(
-    inputs: Seq[SparkPlan],
+    children: Seq[SparkPlan],
+    reads: Seq[InputRead],
     output: Seq[Attribute],
     @transient spec: FixpointSpec, // generated code of operators above may keep the plan and ship it
     partitions: Int)
     extends FixpointOperator {
 
   override def nodeName: String = "Fixpoint"
-  override protected def withNewChildrenInternal(inputs: IndexedSeq[SparkPlan]): FixpointExec = copy(inputs = inputs)
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): FixpointExec =
+    copy(children = newChildren)
 
   override protected def compute(): RDD[ColumnarBatch] = {
     val own = spec.program.relations.indexOf(relation)
@@ -37,7 +39,7 @@ case class FixpointExec(
     val blocks: RDD[(Int, Array[Byte])] =
       if (together.isEmpty) run(Seq(own))
       else {
-        val key = (sparkContext, inputs.map(SharedResults.canonical), spec.planJson, partitions, conf.ansiEnabled)
+        val key = (sparkContext, children.map(SharedResults.canonical), spec.planJson, partitions, conf.ansiEnabled)
         val query = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
         val all = spec.analysis.kept.getOrRun(key, spec, query)(run(together))
         PartitionPruningRDD.create(all, _ / partitions == together.indexOf(own))

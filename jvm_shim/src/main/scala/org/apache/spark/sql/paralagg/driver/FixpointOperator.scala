@@ -2,13 +2,14 @@ package org.apache.spark.sql.paralagg.driver
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.IsNotNull
 import org.apache.spark.sql.catalyst.plans.physical.{
   HashPartitioning, Partitioning, SinglePartition, UnknownPartitioning
 }
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{ColumnarToRowExec, FilterExec, ProjectExec, RowToColumnarExec, SparkPlan}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.vectorized.ColumnarBatch
-import org.apache.spark.sql.paralagg.plan.{FixpointSpec, RelationSpec}
+import org.apache.spark.sql.paralagg.plan.{FixpointSpec, InputRead, RelationSpec}
 
 /**
  * A fixpoint as a physical operator, on Spark or on ranks.
@@ -17,7 +18,7 @@ import org.apache.spark.sql.paralagg.plan.{FixpointSpec, RelationSpec}
  * `outputPartitioning` reports it: a later join or groupBy on the keys needs no shuffle.
  */
 trait FixpointOperator extends SparkPlan {
-  def inputs: Seq[SparkPlan]
+  def reads: Seq[InputRead]
   def spec: FixpointSpec
   def partitions: Int
 
@@ -32,7 +33,19 @@ trait FixpointOperator extends SparkPlan {
     })
   }
 
-  override def children: Seq[SparkPlan] = inputs
+  /** The plan of each input of the stratum: a child, or columns and rows of one. */
+  protected def inputs: Seq[SparkPlan] = reads.map { read =>
+    val child = children(read.child)
+    val columns = read.columns.map(child.output)
+    def rows = child match {
+      case RowToColumnarExec(rows) => rows // Spark has added it because the fixpoint's output is columnar
+      case batches if batches.supportsColumnar => ColumnarToRowExec(batches)
+      case rows => rows
+    }
+    val filtered = read.where.fold(child)(w => FilterExec(IsNotNull(child.output(w)), rows))
+    if (columns == child.output) filtered else ProjectExec(columns, filtered)
+  }
+
   override def supportsColumnar: Boolean = true
 
   protected def relation: RelationSpec = spec.program.relation(spec.relation)

@@ -14,6 +14,6 @@ case class InputCoalescing(session: SparkSession) extends Rule[SparkPlan] {
   private val coalesce = CoalesceShufflePartitions(session.asInstanceOf[classic.SparkSession])
 
   override def apply(plan: SparkPlan): SparkPlan = plan.transform { case fixpoint: FixpointOperator =>
-    fixpoint.withNewChildren(fixpoint.inputs.map(coalesce(_)))
+    fixpoint.withNewChildren(fixpoint.children.map(coalesce(_)))
   }
 }

@@ -31,7 +31,8 @@ object Sizes {
       ("route" -> routes.static(i.id)) ~ share(i.isShared) ~ ("building" -> memory.building) ~ ("kept" -> memory.kept) ~
         ("frees" -> !i.everywhere)
     }
-    val inputs = fixpoint.inputs.zip(stratum.inputs).map { case (plan, i) =>
+    val inputs = fixpoint.reads.zip(stratum.inputs).map { case (read, i) =>
+      val plan = fixpoint.children(read.child)
       val strings = routes.ofInput(i.id).flatMap(r => r.stringColumns.map(r.columns(_))).distinct.toSeq
       val isDerived = plan.collectWithSubqueries { case n: RecursiveAggregate => n }.nonEmpty
       ("columns" -> plan.output.map(_.name)) ~ ("strings" -> strings) ~ ("derived" -> isDerived)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointOperator, RunRegistry}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
-import org.apache.spark.sql.paralagg.plan.FixpointSpec
+import org.apache.spark.sql.paralagg.plan.{FixpointSpec, InputRead}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -17,7 +17,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * the files of the result become partitions. Python makes all decisions (`OffloadSpec`).
  */
 case class OffloadExec(
-    inputs: Seq[SparkPlan],
+    children: Seq[SparkPlan],
+    reads: Seq[InputRead],
     output: Seq[Attribute],
     @transient spec: FixpointSpec, // generated code of operators above may keep the plan and ship it
     partitions: Int)
@@ -25,7 +26,8 @@ case class OffloadExec(
     with Logging {
 
   override def nodeName: String = "OffloadedFixpoint"
-  override protected def withNewChildrenInternal(inputs: IndexedSeq[SparkPlan]): OffloadExec = copy(inputs = inputs)
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): OffloadExec =
+    copy(children = newChildren)
 
   override protected def compute(): RDD[ColumnarBatch] = {
     checkSlots()
@@ -38,7 +40,7 @@ case class OffloadExec(
     run.stages = stages
     Offloads.register(run)
     val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new PartitionIdPassthrough(partitions))
-    if (run.offload.fallback && !hasSucceeded(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
+    if (run.offload.fallback && !hasSucceeded(blocks)) FixpointExec(children, reads, output, spec, partitions).executeColumnar()
     else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
   }
 

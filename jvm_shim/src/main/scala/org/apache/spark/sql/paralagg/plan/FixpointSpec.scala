@@ -67,9 +67,14 @@ class FixpointSpec private (
     JObject(fields.filterNot(_._1 == "strata") :+ ("strata" -> JArray(strata.updated(stratum, own)))), stratum,
     relation, analysis, reason, Some(whole))
 
-  /** The parts to compare, without reasons and texts for people, and seconds that differ in each build. */
-  private lazy val meaning: (JValue, Seq[Expression]) =
-    (JObject(json.obj.filterNot { case (name, _) => name == "python" || name == "reasons" }), program.expressions)
+  /**
+   * The parts to compare, without reasons and texts for people, and seconds that differ in each build. As a text:
+   * objects of JSON are compared as sets, which hashes their members at each level again.
+   */
+  private lazy val meaning: (String, Seq[Expression]) = {
+    val compared = json.obj.filterNot { case (name, _) => name == "python" || name == "reasons" }
+    (JsonMethods.compact(JObject(compared)), program.expressions)
+  }
 
   override def equals(other: Any): Boolean = other match {
     case o: FixpointSpec =>

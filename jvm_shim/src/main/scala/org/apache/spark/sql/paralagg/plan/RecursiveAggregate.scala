@@ -7,23 +7,23 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
-import org.apache.spark.sql.types.{BooleanType, StringType}
+import org.apache.spark.sql.types.BooleanType
 
 /**
- * The fixpoint as a logical operator. Its inputs are children that Catalyst optimises, prunes and shows like any other
- * plan.
+ * The fixpoint as a logical operator. Catalyst optimises, prunes and shows its children like any other plan. `reads`
+ * says which of them each input of the Plan reads.
  *
- * It reads every column of its children, which are projections of the Plan's inputs. Without `references` Catalyst's
- * ColumnPruning would remove columns.
+ * It reads every column of its children by position. Without `references` Catalyst's ColumnPruning would remove
+ * columns.
  */
-case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], spec: FixpointSpec)
+case class RecursiveAggregate(
+    children: Seq[LogicalPlan], reads: Seq[InputRead], output: Seq[Attribute], spec: FixpointSpec)
     extends LogicalPlan
     with MultiInstanceRelation {
 
   private def keys: Seq[Attribute] = output.take(spec.program.relation(spec.relation).keys.length)
 
-  override def children: Seq[LogicalPlan] = inputs
-  override lazy val references: AttributeSet = AttributeSet.fromAttributeSets(inputs.map(_.outputSet))
+  override lazy val references: AttributeSet = AttributeSet.fromAttributeSets(children.map(_.outputSet))
   override def producedAttributes: AttributeSet = AttributeSet(output)
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def maxRows: Option[Long] = if (keys.isEmpty) Some(1L) else None
@@ -36,8 +36,10 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
    * row of an input. So a join sees that a shortest-path tree is small, and that a closure may be large.
    */
   override lazy val stats: Statistics = {
-    val rows =
-      inputs.map(i => i.stats.rowCount.getOrElse(i.stats.sizeInBytes / EstimationUtils.getSizePerRow(i.output)))
+    val rows = reads.map { r =>
+      val child = children(r.child)
+      child.stats.rowCount.getOrElse(child.stats.sizeInBytes / EstimationUtils.getSizePerRow(child.output))
+    }
     val all = rows.sum.max(1)
     val carried = if (keys.isEmpty) 0 else carriedKeys.size.min(1)
     val bound =
@@ -54,21 +56,22 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
   /**
    * Restricts the fixpoint to rows that satisfy `conditions` on carried keys, by filters on base and initial rows.
-   * Returns None if one of these inputs also feeds an index, or if the run keeps all rows.
+   * Returns None if another input reads one of these, if one also feeds an index, or if the run keeps all rows.
    */
   def started(conditions: Seq[Expression]): Option[RecursiveAggregate] = {
     val carried = carriedKeys
     val filtered = starts.map { case (input, relation) =>
-      val child = inputs(input)
+      val child = children(reads(input).child)
       // As in the loop: words of fractions have one zero and one NaN.
       val normalized = conditions.map(_.transformUp { case a: Attribute =>
-        NormalizeFloatingNumbers.normalize(child.output(carried(a)(relation)))
+        NormalizeFloatingNumbers.normalize(column(input, carried(a)(relation)))
       })
-      input -> Filter(normalized.reduce(And), child)
+      reads(input).child -> Filter(normalized.reduce(And), child)
     }.toMap
     val indexed = spec.program.staticIndexes.map(i => position(i.input)).toSet
-    if (spec.kept.isDefined || filtered.keySet.exists(indexed)) None
-    else Some(copy(inputs = inputs.zipWithIndex.map { case (child, i) => filtered.getOrElse(i, child) }))
+    val isShared = starts.exists { case (input, _) => reads.count(_.child == reads(input).child) > 1 }
+    if (spec.kept.isDefined || isShared || starts.exists(s => indexed(s._1))) None
+    else Some(copy(children = children.zipWithIndex.map { case (child, i) => filtered.getOrElse(i, child) }))
   }
 
   /**
@@ -78,10 +81,9 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   override protected lazy val validConstraints: ExpressionSet = {
     val exact = carriedKeys.toSeq.filter { case (key, _) => NormalizeFloatingNumbers.normalize(key) eq key }
     val constraints = starts.map { case (input, relation) =>
-      val child = inputs(input)
-      val keys = AttributeMap(exact.map { case (key, at) => child.output(at(relation)) -> key })
+      val keys = AttributeMap(exact.map { case (key, at) => column(input, at(relation)) -> key })
       ExpressionSet(
-        child.constraints.filter(_.references.forall(keys.contains)).map(_.transform { case a: Attribute => keys(a) }))
+        children(reads(input).child).constraints.filter(_.references.forall(keys.contains)).map(_.transform { case a: Attribute => keys(a) }))
     }
     constraints.reduceOption(_ intersect _).getOrElse(ExpressionSet())
   }
@@ -91,11 +93,12 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
     val needed = output.drop(keys.length).filter(required.contains).map(_.name).toSet
     val smaller = spec.narrower.filter(n => needed.subsetOf(n.columns))
     smaller.sortBy(_.columns.size).headOption.map { n =>
-      val slices = n.slices.map { case (input, columns) =>
-        val child = inputs(position(input))
-        Project(columns.map(child.output), child)
+      val sliced = n.slices.map { case (input, columns) =>
+        val read = reads(position(input))
+        read.copy(columns = columns.map(read.columns))
       }
-      copy(slices, output.zipWithIndex.collect { case (a, i) if i < keys.length || n.columns(a.name) => a },
+      val (kept, moved) = InputRead.pruned(children, sliced)
+      copy(kept, moved, output.zipWithIndex.collect { case (a, i) if i < keys.length || n.columns(a.name) => a },
         spec.narrowed(n))
     }
   }
@@ -105,6 +108,11 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
     if (spec.program.isSet && spec.together.isEmpty && spec.kept.isEmpty && spec.program.endsAt.forall(_ > rows))
       Some(copy(spec = spec.endingAt(rows)))
     else None
+
+  private def column(input: Int, at: Int): Attribute = {
+    val read = reads(input)
+    children(read.child).output(read.columns(at))
+  }
 
   private def position(input: Int): Int = spec.program.inputs.indexWhere(_.id == input)
 
@@ -117,7 +125,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   private def startRows(rows: Seq[BigInt]): BigInt = starts.map(s => rows(s._1)).sum
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): LogicalPlan =
-    copy(inputs = newChildren)
+    copy(children = newChildren)
   override def simpleString(maxFields: Int): String =
     s"RecursiveAggregate $spec ${output.mkString("[", ", ", "]")}"
 }
@@ -129,12 +137,12 @@ object RecursiveAggregate {
    * are to be unpacked.
    */
   def of(spec: FixpointSpec, sources: Seq[LogicalPlan]): LogicalPlan = {
-    val inputs = spec.program.inputs.map(i => inputPlan(i, sources(i.source)))
+    val (children, reads) = InputRead.of(spec.program.inputs.toSeq, sources)
     val output = spec.program.relation(spec.relation).columns.map { c =>
       AttributeReference(c.name, c.dataType, c.nullable)()
     }
     val flag = spec.kept.flatMap(_.falls).map(f => AttributeReference(f.flag, BooleanType, nullable = false)())
-    val fixpoint = RecursiveAggregate(inputs.toSeq, output.toSeq ++ flag, spec)
+    val fixpoint = RecursiveAggregate(children, reads, output.toSeq ++ flag, spec)
     val columns = spec.program.relation(spec.relation).columns
     if (columns.forall(_.packed.isEmpty)) fixpoint
     else Project(
@@ -142,23 +150,5 @@ object RecursiveAggregate {
         c.packed.fold[NamedExpression](a)(t => Alias(Unpacked(a, t), c.name)())
       },
       fixpoint)
-  }
-
-  private def inputPlan(input: InputSpec, source: LogicalPlan): LogicalPlan = {
-    val byName = input.columns.zip(source.output).toMap
-    def isPacked(v: RuleVariable): Boolean =
-      v.dataType == StringType && !byName(v.name).dataType.isInstanceOf[StringType]
-    def bound(e: Expression): Expression = e.transform {
-      case Unpacked(v: RuleVariable, _) if isPacked(v) => byName(v.name) // a source has the value itself
-      case v: RuleVariable if isPacked(v) => Packed(byName(v.name))
-      case v: RuleVariable => byName(v.name)
-    }
-    val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
-    // A plain column keeps its id, so that Catalyst sees through the projection; a second use of it needs an alias.
-    val list = input.exprs.map(bound).zipWithIndex.foldLeft(Vector.empty[NamedExpression]) {
-      case (columns, (a: Attribute, _)) if !columns.exists(_.exprId == a.exprId) => columns :+ a
-      case (columns, (e, i)) => columns :+ Alias(e, s"x$i")()
-    }
-    Project(list, filtered)
   }
 }
