@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 
+import pyspark_paralagg as ra
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -153,3 +155,35 @@ def test_unions_of_columns_of_one_file_are_read_once(
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     store = spark.sparkContext._jsc.sc().statusStore()
     assert sum(store.lastStageAttempt(s).inputRecords() for s in stages) == len(pairs)
+
+
+SHARING = """
+near(-3).
+near(y) :- near(x), y = x + 1, y <= 3.
+to(0).
+to(y) :- to(x), near(d), d != 0, 6 / d = x, y = x + 100.
+to(y) :- to(x), near(d), d > 1, y = x + d, y < 50.
+to(y) :- to(x), near(d), y = x + 7 * d, y > -50, y < 50.
+"""
+
+
+@pytest.mark.parametrize("aqe", ["true", "false"])
+@pytest.mark.parametrize("backend", ["spark", "local"])
+def test_inputs_of_one_result_share_it_and_evaluate_only_their_own_rows(
+    spark: SparkSession, backend: str, aqe: str
+) -> None:
+    """In ANSI mode 6 / 0 is an error, which a rule without that row must not get from one that has it."""
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    found = ra.datalog(spark, SHARING, backend=backend)["to"]
+    plan = found._jdf.queryExecution().analyzed().toString()
+    assert plan.count("RecursiveAggregate near") == 1
+    assert "(6 div d" in plan
+    near, expected, new = range(-3, 4), {0}, {0}
+    while new:
+        jumps = {x + 100 for x in new for d in near if d != 0 and int(6 / d) == x}
+        steps = {x + d for x in new for d in near if d > 1} | {x + 7 * d for x in new for d in near}
+        new = (jumps | {y for y in steps if -50 < y < 50}) - expected
+        expected |= new
+    assert {row[0] for row in found.collect()} == expected
+    assert {94, 103} < expected

@@ -170,6 +170,23 @@ def test_columns_of_files_with_nulls(session: SparkSession, tmp_path: Path) -> N
     assert_same_rows(found("local"), expected)
 
 
+@OFFLOADED
+def test_every_part_of_a_union_goes_out(session: SparkSession, backend: str, tmp_path: Path) -> None:
+    """Column batches are read below a union: of several files, and of one file twice, whose rows count twice."""
+    for start in (0, 4):
+        edges = session.range(start, start + 4).selectExpr("id as src", "id + 1 as dst")
+        edges.write.parquet(str(tmp_path / str(start)))
+    first, second = (session.read.parquet(str(tmp_path / str(start))) for start in (0, 4))
+    edges = first.union(second).union(first)
+    ways = session.sql("SELECT 0L AS node, 1L AS ways").recursive_agg(
+        "node",
+        {"ways": "sum"},
+        step=lambda w: w.join(edges, w.node == edges.src).select(edges.dst.alias("node"), w.ways),
+        backend=backend,
+    )
+    assert sorted(rows_of(ways)) == [(node, 2 ** min(node, 4)) for node in range(9)]
+
+
 def test_relations_that_read_each_other_run_together(session: SparkSession) -> None:
     edges = session.range(20).selectExpr("id as src", "id + 1 as dst")
 

@@ -75,7 +75,9 @@ object InputSource {
     scans ++ plans.indices.filter(columns(_).isEmpty).map(i => ofRows(plans(i), inputs(i)))
   }
 
-  def of(plan: SparkPlan, input: Int): InputSource = shared(Seq(plan), Seq(input)).head
+  /** Returns the sources of one input, several if it is a union. Each has one use. */
+  def of(plan: SparkPlan, input: Int): Seq[InputSource] =
+    shared(Seq(plan), Seq(input)).flatMap(s => s.uses.map(use => s.copy(uses = Seq(use))))
 
   private def ofRows(plan: SparkPlan, input: Int): InputSource =
     InputSource(Seq(InputUse(input, null)), plan.execute(), null, canSplit = false)

@@ -33,14 +33,15 @@ case class OffloadExec(
     checkSlots()
     RunRegistry.beginOffload(spec)
     val run = new OffloadRun(sparkContext, spec, runMetrics, partitions, conf.ansiEnabled)
-    val sources = inputs.zip(spec.program.inputs).map { case (plan, input) =>
-      (InputSource.of(plan, input.id), plan.output.map(_.dataType))
+    val sources = inputs.zip(spec.program.inputs).flatMap { case (plan, input) =>
+      InputSource.of(plan, input.id).map(_ -> plan.output.map(_.dataType))
     }
     val stages = new OffloadStages(sparkContext, run, sources, partitions)
     run.stages = stages
     Offloads.register(run)
     val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new PartitionIdPassthrough(partitions))
-    if (run.offload.fallback && !hasSucceeded(blocks)) FixpointExec(children, reads, output, spec, partitions).executeColumnar()
+    if (run.offload.fallback && !hasSucceeded(blocks))
+      FixpointExec(children, reads, output, spec, partitions).executeColumnar()
     else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
   }
 

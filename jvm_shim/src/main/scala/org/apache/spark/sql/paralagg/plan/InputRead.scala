@@ -2,9 +2,7 @@ package org.apache.spark.sql.paralagg.plan
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, Expression, If, Literal, NamedExpression, Or
-}
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, Expression, If, Literal, NamedExpression, Or}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.types.{BooleanType, StringType}
 

@@ -83,7 +83,9 @@ case class RecursiveAggregate(
     val constraints = starts.map { case (input, relation) =>
       val keys = AttributeMap(exact.map { case (key, at) => column(input, at(relation)) -> key })
       ExpressionSet(
-        children(reads(input).child).constraints.filter(_.references.forall(keys.contains)).map(_.transform { case a: Attribute => keys(a) }))
+        children(reads(input).child).constraints.filter(_.references.forall(keys.contains)).map(_.transform {
+          case a: Attribute => keys(a)
+        }))
     }
     constraints.reduceOption(_ intersect _).getOrElse(ExpressionSet())
   }
