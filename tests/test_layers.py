@@ -32,7 +32,7 @@ LINES = {
         "plan": 760,
         "program": 3_665,
         "report": 1_480,
-        "session": 2_345,
+        "session": 2_350,
         "sql": 450,
         "why": 860,
         "worker": 360,

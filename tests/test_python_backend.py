@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pytest
 from rows import rows_of
 from test_fixtures import CASES, check
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.session import workers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("numba", reason="the engine needs numba")
@@ -54,3 +59,31 @@ def test_auto_never_takes_it(spark: SparkSession) -> None:
     base = spark.range(1).selectExpr("id as node")
     result = base.recursive_agg("node", step=lambda d: d.where("node < 3").selectExpr("node + 1 as node"))
     assert "Executor: spark" in ra.explain(result)
+
+
+def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the second of two workers started after the first had waited for it."""
+    waiting, asked = workers._waiting, list[float]()
+
+    def late_at_first(seconds: float) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        asked.append(seconds)
+        wait = waiting(seconds)
+        if len(asked) > 1:
+            return wait
+
+        def late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            import time  # noqa: PLC0415 - in the worker
+
+            from pyspark import TaskContext  # noqa: PLC0415 - likewise
+
+            context = TaskContext.get()
+            time.sleep(2 * seconds * (context.partitionId() if context else 0))
+            yield from wait(batches)
+
+        return late
+
+    monkeypatch.setattr(workers, "_waiting", late_at_first)
+    monkeypatch.setattr(workers, "_SLOTS", WeakKeyDictionary())
+    assert workers.tasks_at_once(spark, 2) == 2
+    assert workers.tasks_at_once(spark, 2) == 2
+    assert len(asked) == 2

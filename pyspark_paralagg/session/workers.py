@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = "pyspark-paralagg"
 _NEEDED = (_PACKAGE, "numba", "numpy", "pyarrow")
-_WAIT_SECONDS = 0.5
+_WAIT_SECONDS = (0.5, 4.0)
+"""How long a task waits for others; the second time, since a worker of Python may start late on a busy machine."""
 _SLOTS: WeakKeyDictionary[SparkSession, dict[int, int]] = WeakKeyDictionary()
 _KNOWN: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
 
@@ -74,14 +75,18 @@ def state_of(session: SparkSession) -> dict[str, Any]:
 
 
 def tasks_at_once(session: SparkSession, wanted: int) -> int:
-    """Return how many of ``wanted`` tasks run at the same time. A session is asked once for each number, by a job."""
+    """Return how many of ``wanted`` tasks run at the same time. A session is asked once for each number, by a job.
+
+    If the answer is too small, a second job asks again and waits longer.
+    """
     known = _SLOTS.setdefault(session, {})
     if wanted not in known:
-        rows = session.range(wanted, numPartitions=wanted).mapInArrow(
-            _waiting(_WAIT_SECONDS), "start double, end double"
-        )
-        times = [(row["start"], row["end"]) for row in rows.collect()]
-        known[wanted] = max(sum(a <= start < b for a, b in times) for start, _ in times)
+        for seconds in _WAIT_SECONDS:
+            rows = session.range(wanted, numPartitions=wanted).mapInArrow(_waiting(seconds), "start double, end double")
+            times = [(row["start"], row["end"]) for row in rows.collect()]
+            known[wanted] = max(sum(a <= start < b for a, b in times) for start, _ in times)
+            if known[wanted] == wanted:
+                break
     return known[wanted]
 
 
