@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rows import frame, rows_of
+from scala_objects import scala_object
 
 import pyspark_paralagg as ra
 
@@ -395,3 +396,26 @@ def test_fields_of_records_in_records_are_computed_once(spark: SparkSession) -> 
     result(p) :- hull(p, 4).
     """
     assert rows(ra.datalog(spark, text)["result"]) == [("[[3, 2], [[1, 5], [[0, 0], nil]]]",)]
+
+
+@pytest.mark.parametrize("aqe", ["true", "false"])
+def test_relations_that_several_atoms_read_are_computed_once(spark: SparkSession, aqe: str) -> None:
+    """As a tree, the plan of the last relation would have the recursion 3^12 times."""
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    levels = [f"r{n}(x + 1) :- r{n - 1}(x), r{n - 1}(y), r{n - 1}(z), x = y, y = z." for n in range(1, 13)]
+    ends = ["to(x) :- r12(x).", "to(x) :- to(y), r12(x), y < x."]
+    text = "\n".join(["r0(x) :- start(x).", "r0(y) :- r0(x), y = x + 1, y < 4.", *levels, *ends])
+    found = ra.datalog(spark, text, start=frame(spark, "x bigint", [(1,), (None,)]))
+    for name in ("r12", "to"):
+        plan = found[name]._jdf.queryExecution().analyzed().toString()
+        assert "SharedRows r" in plan
+        assert plan.count("\n") < 200
+        group = f"shared-{name}-{aqe}"
+        spark.sparkContext.setJobGroup(group, "relations that are computed once")
+        assert rows(found[name]) == [(13,), (14,), (15,)]
+        assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)) < 150
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        report = ra.report(found[name])
+        assert report is not None
+        assert report.tuples == 3
+    assert scala_object(spark, "driver.SharedResults").liveCount() == 0

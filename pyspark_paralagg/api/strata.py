@@ -24,7 +24,7 @@ from pyspark_paralagg.program.names import visible_names
 from pyspark_paralagg.program.sets import limit_of
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
-from pyspark_paralagg.session.attach import keep_run
+from pyspark_paralagg.session.attach import keep_run, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Relation, Rule
 
     Step = Callable[..., Mapping[str, DataFrame]]
+
+_MOST_REPEATED = 40
+"""Operators of a relation that its readers may add to a plan. Spark pushes filters into them, but not into a leaf."""
 
 
 class Strata:
@@ -62,6 +65,7 @@ class Strata:
         self._sets: dict[str, DataFrame] = {}
         self._bags: dict[str, DataFrame] = {}
         self._built: dict[str, DataFrame] = {}
+        self._leaves: dict[str, DataFrame] = {}
         self._readers: dict[tuple[str, ...], set[str]] = {}
         self._kept: list[Callable[[], Any]] = []
         self._together: set[str] = set()
@@ -232,20 +236,21 @@ class Strata:
                 return state[atom.relation]
             # A relation is a set; an idempotent head ignores duplicates, so they need not be removed.
             if atom.relation is not None:
-                return (self._relation if counts_duplicates else self._bag)(atom.relation).alias(atom.relation)
+                return self._read(atom.relation, is_set=counts_duplicates).alias(atom.relation)
             name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
             return (self._distinct(name) if counts_duplicates else self._input_rows(name)).alias(name)
 
         is_set = not (counts_duplicates or state or self._functors)
         return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias, self._functors, is_set=is_set)
 
-    def _bag(self, name: str) -> DataFrame:
-        """Return the rows of a relation, possibly with duplicates."""
-        if not self._dependencies.is_lean(name):
-            return self._relation(name)
-        if name not in self._bags:
-            self._bags[name] = self._start(self._program.relation(name))
-        return self._bags[name]
+    def _read(self, name: str, *, is_set: bool) -> DataFrame:
+        """Return the rows of a relation for a rule; if it need not be a set, perhaps with duplicates."""
+        is_bag = not is_set and self._dependencies.is_lean(name)
+        found = self._bags if is_bag else self._leaves
+        if name not in found:
+            rows = self._start(self._program.relation(name)) if is_bag else self._relation(name)
+            found[name] = shared(rows, name, self._dependencies.readers(name), _MOST_REPEATED)
+        return found[name]
 
     def _distinct(self, name: str) -> DataFrame:
         if name not in self._sets:

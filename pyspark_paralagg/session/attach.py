@@ -108,6 +108,10 @@ class Shim:
         names, frames = self.list_of(list(steps)), self.list_of([_jdf(df) for df in steps.values()])
         return Analysis(self, self.bridge.analyse(names, frames))
 
+    def shared(self, df: DataFrame, name: str, readers: int, most: int) -> DataFrame:
+        """Return a relation for its readers in one query: a leaf if more than ``most`` operators would be repeated."""
+        return frame_of(self.bridge.shared(_jdf(df), name, readers, most), self.session)
+
     def routes(self, df: DataFrame, walk: dict[str, Any]) -> DataFrame:
         """Return the rows of ``df`` with the routes that ``api.routes.routes_json`` describes."""
         return frame_of(self.bridge.routes(_jdf(df), json.dumps(walk)), self.session)
@@ -178,6 +182,12 @@ def frame_of(jdf: Any, spark: SparkSession) -> DataFrame:  # noqa: ANN401 - a py
     from pyspark.sql import DataFrame  # noqa: PLC0415 - pyspark is optional
 
     return DataFrame(jdf, spark)  # from Spark 4.0 on, an instance of its subclass for sessions with a JVM
+
+
+def shared(df: DataFrame, name: str, readers: int, most: int) -> DataFrame:
+    """Return ``Shim.shared``, or ``df`` itself in a session without the shim."""
+    shim = shim_if_there(df.sparkSession) if readers > 1 else None
+    return df if shim is None else shim.shared(df, name, readers, most)
 
 
 def keep_run(df: DataFrame) -> Callable[[], None] | None:

@@ -29,6 +29,11 @@ class Dependencies:
         """Return the recursive rules of relation ``name``: the branches of its step, in their order."""
         return [r for r in self._program.rules if r.head == name and self.recurses(r)]
 
+    def readers(self, name: str) -> int:
+        """Return how many atoms of other strata read ``name``."""
+        others = [r for r in self._program.rules if r.head not in self.strata[name]]
+        return sum(a.relation == name for r in others for a in r.body)
+
     def is_lean(self, name: str) -> bool:
         """Return whether ``name`` is a set whose rules derive no more rows than they read.
 

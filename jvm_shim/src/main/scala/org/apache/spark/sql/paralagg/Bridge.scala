@@ -15,7 +15,7 @@ import org.apache.spark.sql.{classic, DataFrame, SparkSession}
 import org.apache.spark.sql.paralagg.driver.{KeptStates, RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{
-  Analysis, Carried, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
+  Analysis, Carried, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes, SharedRows
 }
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
 import org.apache.spark.sql.paralagg.sql.{ReadRecursion, RecursionParser}
@@ -110,6 +110,12 @@ object Bridge extends Logging {
     frame(session, RecursiveAggregate.of(spec, sources))
   }
 
+  /** Returns the relation `df` for so many readers in one query, see [[SharedRows]]. */
+  def shared(df: DataFrame, name: String, readers: Int, most: Int): DataFrame = {
+    val session = df.sparkSession.asInstanceOf[classic.SparkSession]
+    frame(session, SharedRows.of(session, name, analysed(df), readers, most))
+  }
+
   /** Returns the rows of `df` with the routes that `json` describes, see [[Routes]]. */
   def routes(df: DataFrame, json: String): DataFrame =
     frame(df.sparkSession, Routes.of(JsonMethods.parse(json), analysed(df)))
@@ -188,7 +194,7 @@ object Bridge extends Logging {
 
   /** Returns the outermost fixpoint; with CTEs it looks into the optimised plan, which has them inlined. */
   private def outermost(df: DataFrame): Option[RecursiveAggregate] = {
-    def first(plan: LogicalPlan) = plan.collectWithSubqueries { case n: RecursiveAggregate => n }.headOption
+    def first(plan: LogicalPlan) = SharedRows.find(plan) { case n: RecursiveAggregate => n }
     (if (hasCtes(df)) first(optimized(df)) else None).orElse(first(analysed(df)))
   }
 

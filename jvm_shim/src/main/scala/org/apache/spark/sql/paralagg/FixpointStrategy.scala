@@ -4,10 +4,10 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.{classic, SparkSession}
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan, SparkStrategy, UnionExec}
-import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange, RoutesExec}
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange, RoutesExec, SharedRowsExec}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.offload.OffloadExec
-import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference, Routes}
+import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference, Routes, SharedRows}
 
 /**
  * The planner strategy for RecursiveAggregate: FixpointExec, or OffloadExec if Python has decided for ranks. It sets
@@ -23,6 +23,7 @@ object FixpointStrategy extends SparkStrategy {
       val partitions = Slots.gang(session.sparkContext, plan.conf.numShufflePartitions)
       val planned = children.map(c => GangExchange.plan(c, session, partitions).getOrElse(planLater(c)))
       FixpointExec(planned, reads, output, spec, partitions) :: Nil
+    case SharedRows(output, shared) => SharedRowsExec(output, shared) :: Nil
     case Routes(spec, output, child) => RoutesExec(spec, output, planLater(child)) :: Nil
     // Spark's union keeps the partitioning that its children share for rows only: of columnar children it concatenates
     // the partitions, and an aggregate above sees a key twice. A filter, even one that keeps every row, gives rows.

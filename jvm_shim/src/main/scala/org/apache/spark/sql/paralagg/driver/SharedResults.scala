@@ -12,21 +12,32 @@ import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * The results of a query's fixpoints by canonical plan, so that equal ones are computed once. Spark itself reuses only
+ * What a query computes once: its fixpoints by canonical plan, and plans that it shares. Spark itself reuses only
  * exchanges, and a fixpoint need not be below one.
  */
 private[paralagg] object SharedResults extends SparkListener {
 
   /** A result, computed outside of the lock, since ranks that may fall back to Spark run meanwhile. */
-  private final class Result(val spec: FixpointSpec, compute: () => RDD[ColumnarBatch]) {
+  private final class Result(compute: () => Any) {
+    lazy val value: Any = compute()
+  }
+
+  private final class OfFixpoint(val spec: FixpointSpec, compute: () => RDD[ColumnarBatch]) {
     lazy val rdd: RDD[ColumnarBatch] = compute()
   }
 
-  private val results = mutable.Map.empty[String, mutable.Map[SparkPlan, Result]]
+  private val results = mutable.Map.empty[String, mutable.Map[AnyRef, Result]]
   private var current: SparkContext = _
 
   /** Returns the result of `plan` in the query of this thread; computes it if there is none. */
-  def getOrCompute(sc: SparkContext, plan: FixpointOperator)(compute: => RDD[ColumnarBatch]): RDD[ColumnarBatch] =
+  def getOrCompute(sc: SparkContext, plan: FixpointOperator)(compute: => RDD[ColumnarBatch]): RDD[ColumnarBatch] = {
+    val result = once(sc, canonical(plan))(new OfFixpoint(plan.spec, () => compute))
+    plan.spec.whole.lastRun = result.spec.whole.lastRun
+    result.rdd
+  }
+
+  /** Returns what was computed for `key` in the query of this thread; computes it if there is nothing. */
+  def once[T](sc: SparkContext, key: AnyRef)(compute: => T): T =
     Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).fold(compute) { query =>
       synchronized {
         if (current ne sc) {
@@ -34,11 +45,8 @@ private[paralagg] object SharedResults extends SparkListener {
           results.clear()
           sc.addSparkListener(this)
         }
-        val queryResults = results.getOrElseUpdate(query, mutable.Map.empty)
-        val result = queryResults.getOrElseUpdate(canonical(plan), new Result(plan.spec, () => compute))
-        plan.spec.whole.lastRun = result.spec.whole.lastRun
-        result
-      }.rdd
+        results.getOrElseUpdate(query, mutable.Map.empty).getOrElseUpdate(key, new Result(() => compute))
+      }.value.asInstanceOf[T]
     }
 
   /**

@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.{MEMORY_OFFHEAP_ENABLED, MEMORY_OFFHEAP_SIZE}
 import org.apache.spark.sql.paralagg.gang.{MemoryAccount, Slots}
 import org.apache.spark.sql.paralagg.load.Routes
-import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
+import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, SharedRows}
 import org.apache.spark.sql.paralagg.state.{LoopBuilder, RelationPart}
 import org.json4s.JsonAST.JValue
 import org.json4s.JsonDSL._
@@ -34,7 +34,7 @@ object Sizes {
     val inputs = fixpoint.reads.zip(stratum.inputs).map { case (read, i) =>
       val plan = fixpoint.children(read.child)
       val strings = routes.ofInput(i.id).flatMap(r => r.stringColumns.map(r.columns(_))).distinct.toSeq
-      val isDerived = plan.collectWithSubqueries { case n: RecursiveAggregate => n }.nonEmpty
+      val isDerived = SharedRows.find(plan) { case n: RecursiveAggregate => n }.nonEmpty
       ("columns" -> plan.output.map(_.name)) ~ ("strings" -> strings) ~ ("derived" -> isDerived)
     }
     val asRows = if (stratum.bitmap.isEmpty && stratum.bitRows.isEmpty) stratum.relations.toSeq else Nil

@@ -20,7 +20,7 @@ object InputRead {
   /** Returns the children of a fixpoint over the plans of the sources, by number, and how each input reads them. */
   def of(inputs: Seq[InputSpec], sources: Seq[LogicalPlan]): (Seq[LogicalPlan], Seq[InputRead]) = {
     val derived = inputs.groupBy(_.source).collect { case (source, several) if several.length > 1 => source }
-      .filter(sources(_).exists(_.isInstanceOf[RecursiveAggregate])).toSet
+      .filter(sources(_).exists(p => p.isInstanceOf[RecursiveAggregate] || p.isInstanceOf[SharedRows])).toSet
     val groups = inputs.map(i => if (derived(i.source)) inputs.filter(_.source == i.source) else Seq(i)).distinct
     val (children, reads) = groups.zipWithIndex.map { case (group, at) =>
       val source = sources(group.head.source)

@@ -45,7 +45,7 @@ object Reads {
         }))
       r
     }
-    val leaves = plan.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf }
+    val leaves = SharedRows.all(plan).flatMap(_.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf })
     JsonMethods.compact(
       ("reads" -> JArray(reads.toList)) ~ ("others" -> leaves.flatMap(nameOfOther).distinct) ~
         ("unstable" -> unstable(plan)) ~ ("text" -> text(plan)) ~
@@ -148,7 +148,7 @@ object Reads {
 
   /** Returns the name of a source that is not a reference, and may change unnoticed. */
   private def nameOfOther(leaf: LogicalPlan): Option[String] = leaf match {
-    case _: RecursiveReference | _: OneRowRelation | _: Range | _: CTERelationRef => None
+    case _: RecursiveReference | _: SharedRows | _: OneRowRelation | _: Range | _: CTERelationRef => None
     case constant if isConstant(constant) => None
     case r: LogicalRelation => Some(r.catalogTable.fold(r.relation.toString)(_.identifier.unquotedString))
     case r: HiveTableRelation => Some(r.tableMeta.identifier.unquotedString)
@@ -157,20 +157,24 @@ object Reads {
   }
 
   /** Returns the name of an expression whose value differs in each evaluation. */
-  private def unstable(plan: LogicalPlan): Option[String] = plan.collectWithSubqueries { case p =>
-    p.expressions.flatMap(_.find(e => !e.deterministic && e.children.forall(_.deterministic))) ++
-      p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
-  }.flatten.headOption.map(_.prettyName)
+  private def unstable(plan: LogicalPlan): Option[String] = SharedRows.all(plan).flatMap(_.collectWithSubqueries {
+    case p =>
+      p.expressions.flatMap(_.find(e => !e.deterministic && e.children.forall(_.deterministic))) ++
+        p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
+  }).flatten.headOption.map(_.prettyName)
 
   /** Returns the text of the plan with columns numbered by appearance, which is the same in every session. */
   private def text(plan: LogicalPlan): String = {
     val unlimited = SQLConf.get.clone()
     unlimited.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
-    val tree = SQLConf.withExistingConf(unlimited)(plan.treeString(verbose = false, maxFields = Int.MaxValue))
+    val plans = SharedRows.all(plan)
+    val tree = SQLConf.withExistingConf(unlimited) {
+      plans.map(_.treeString(verbose = false, maxFields = Int.MaxValue)).mkString("\n")
+    }
     val numbers = mutable.HashMap.empty[String, Int]
-    val code = plan.collectWithSubqueries { case p =>
+    val code = plans.flatMap(_.collectWithSubqueries { case p =>
       p.expressions.flatMap(_.collect { case u: PythonUDF => u.func.command.mkString(",").hashCode })
-    }.flatten
+    }).flatten
     "#(\\d+)".r.replaceAllIn(tree, m => s"#${numbers.getOrElseUpdate(m.group(1), numbers.size)}") +
       code.mkString("\n", ",", "")
   }
