@@ -38,15 +38,13 @@ object SharedRows {
   /** Returns a plan and those that it shares at any depth, each once. */
   def all(plan: LogicalPlan): Seq[LogicalPlan] = {
     val found = mutable.LinkedHashSet.empty[SharedPlan]
-    def visit(p: LogicalPlan): Unit = p.foreachWithSubqueries {
-      case SharedRows(_, shared) if found.add(shared) => visit(shared.analyzed)
-      case _ =>
-    }
+    def visit(p: LogicalPlan): Unit =
+      p.collectWithSubqueries { case rows: SharedRows => rows.shared }.filter(found.add).foreach(s => visit(s.analyzed))
     visit(plan)
     plan +: found.toSeq.map(_.analyzed)
   }
 
   /** Returns what `pick` finds in a plan and its subqueries, or else in the plans that it shares. */
   def find[T](plan: LogicalPlan)(pick: PartialFunction[LogicalPlan, T]): Option[T] =
-    all(plan).iterator.flatMap(_.collectWithSubqueries(pick)).nextOption()
+    all(plan).flatMap(_.collectWithSubqueries(pick)).headOption
 }
