@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pytest
+from pyspark import TaskContext
 from rows import rows_of
 from test_fixtures import CASES, check
 
@@ -63,19 +65,15 @@ def test_auto_never_takes_it(spark: SparkSession) -> None:
 
 def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the second of two workers started after the first had waited for it."""
-    waiting, asked = workers._waiting, list[float]()
+    waiting, waits = workers._waiting, list[float]()
 
     def late_at_first(seconds: float) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        asked.append(seconds)
+        waits.append(seconds)
         wait = waiting(seconds)
-        if len(asked) > 1:
+        if len(waits) > 1:
             return wait
 
         def late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            import time  # noqa: PLC0415 - in the worker
-
-            from pyspark import TaskContext  # noqa: PLC0415 - likewise
-
             context = TaskContext.get()
             time.sleep(2 * seconds * (context.partitionId() if context else 0))
             yield from wait(batches)
@@ -86,4 +84,4 @@ def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pyte
     monkeypatch.setattr(workers, "_SLOTS", WeakKeyDictionary())
     assert workers.tasks_at_once(spark, 2) == 2
     assert workers.tasks_at_once(spark, 2) == 2
-    assert len(asked) == 2
+    assert len(waits) == 2

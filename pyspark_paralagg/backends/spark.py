@@ -187,7 +187,7 @@ def _offload_narrower(
     """Return the reduced strata of the relation in ``narrower`` (the Plan's JSON), each with its offload."""
     offloaded = []
     for smaller, data in zip(plan.narrower, narrower, strict=True):
-        if (smaller.position, smaller.relation) == (position, relation):
+        if smaller.relation == relation:
             strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
             reduced_plan = replace(plan, inputs=smaller.inputs, strata=strata)
             offloaded.append({**data, "offload": offload.computed(reduced_plan, position, relation)})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PACKAGE = "pyspark-paralagg"
 _NEEDED = (_PACKAGE, "numba", "numpy", "pyarrow")
 _WAIT_SECONDS = (0.5, 4.0)
-"""How long a task waits for others; the second time, since a worker of Python may start late on a busy machine."""
+"""A task waits so long for others, and longer the second time: on a busy machine a worker of Python may start late."""
 _SLOTS: WeakKeyDictionary[SparkSession, dict[int, int]] = WeakKeyDictionary()
 _KNOWN: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
 

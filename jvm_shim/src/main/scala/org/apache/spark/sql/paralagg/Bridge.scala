@@ -113,7 +113,7 @@ object Bridge extends Logging {
   /** Returns the relation `df` for so many readers in one query, see [[SharedRows]]. */
   def shared(df: DataFrame, name: String, readers: Int, most: Int): DataFrame = {
     val session = df.sparkSession.asInstanceOf[classic.SparkSession]
-    frame(session, SharedRows.of(session, name, analysed(df), readers, most))
+    SharedRows.of(session, name, analysed(df), readers, most).fold(df)(frame(session, _))
   }
 
   /** Returns the rows of `df` with the routes that `json` describes, see [[Routes]]. */

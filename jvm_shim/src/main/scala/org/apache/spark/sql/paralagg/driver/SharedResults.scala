@@ -18,22 +18,18 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 private[paralagg] object SharedResults extends SparkListener {
 
   /** A result, computed outside of the lock, since ranks that may fall back to Spark run meanwhile. */
-  private final class Result(compute: () => Any) {
-    lazy val value: Any = compute()
+  private final class Result[T](compute: () => T) {
+    lazy val value: T = compute()
   }
 
-  private final class OfFixpoint(val spec: FixpointSpec, compute: () => RDD[ColumnarBatch]) {
-    lazy val rdd: RDD[ColumnarBatch] = compute()
-  }
-
-  private val results = mutable.Map.empty[String, mutable.Map[AnyRef, Result]]
+  private val results = mutable.Map.empty[String, mutable.Map[AnyRef, Result[_]]]
   private var current: SparkContext = _
 
   /** Returns the result of `plan` in the query of this thread; computes it if there is none. */
   def getOrCompute(sc: SparkContext, plan: FixpointOperator)(compute: => RDD[ColumnarBatch]): RDD[ColumnarBatch] = {
-    val result = once(sc, canonical(plan))(new OfFixpoint(plan.spec, () => compute))
-    plan.spec.whole.lastRun = result.spec.whole.lastRun
-    result.rdd
+    val (spec, result) = once(sc, canonical(plan))((plan.spec, new Result(() => compute)))
+    plan.spec.whole.lastRun = spec.whole.lastRun
+    result.value
   }
 
   /** Returns what was computed for `key` in the query of this thread; computes it if there is nothing. */

@@ -24,10 +24,10 @@ object InputRead {
     val groups = inputs.map(i => if (derived(i.source)) inputs.filter(_.source == i.source) else Seq(i)).distinct
     val (children, reads) = groups.zipWithIndex.map { case (group, at) =>
       val source = sources(group.head.source)
-      val (child, positions) = if (group.length > 1) shared(group, source) else own(group.head, source)
-      child -> group.map(_.id).zip(positions.map { case (columns, where) => InputRead(at, columns, where) })
+      if (group.length > 1) shared(group, source, at) else own(group.head, source, at)
     }.unzip
-    (children, inputs.map(i => reads.flatten.toMap.apply(i.id)))
+    val byInput = groups.flatten.map(_.id).zip(reads.flatten).toMap
+    (children, inputs.map(i => byInput(i.id)))
   }
 
   /** Returns the children without columns that no input reads, and the inputs' positions in them. */
@@ -42,22 +42,25 @@ object InputRead {
     (used.map { case (child, columns) => Project(columns.map(children(child).output), children(child)) }, moved)
   }
 
-  private def own(input: InputSpec, source: LogicalPlan): (LogicalPlan, Seq[(Seq[Int], Option[Int])]) = {
+  /** Returns the child `at` of one input, with its rows and columns only. */
+  private def own(input: InputSpec, source: LogicalPlan, at: Int): (LogicalPlan, Seq[InputRead]) = {
     val (filter, exprs) = bound(input, source)
     // A plain column keeps its id, so that Catalyst sees through the projection; a second use of it needs an alias.
     val list = exprs.zipWithIndex.foldLeft(Vector.empty[NamedExpression]) {
       case (columns, (a: Attribute, _)) if !columns.exists(_.exprId == a.exprId) => columns :+ a
       case (columns, (e, i)) => columns :+ Alias(e, s"x$i")()
     }
-    (Project(list, filter.fold(source)(Filter(_, source))), Seq((list.indices, None)))
+    (Project(list, filter.fold(source)(Filter(_, source))), Seq(InputRead(at, list.indices)))
   }
 
-  /** Returns a projection with the columns of all `inputs`; each evaluates its own only where its filter is true. */
-  private def shared(inputs: Seq[InputSpec], source: LogicalPlan): (LogicalPlan, Seq[(Seq[Int], Option[Int])]) = {
+  /** Returns the child `at` with the columns of all `inputs`; each evaluates its own only where its filter is true. */
+  private def shared(inputs: Seq[InputSpec], source: LogicalPlan, at: Int): (LogicalPlan, Seq[InputRead]) = {
     val found = ArrayBuffer.empty[Expression]
-    def position(e: Expression): Int = {
-      if (!found.exists(_.semanticEquals(e))) found += e
-      found.indexWhere(_.semanticEquals(e))
+    def position(e: Expression): Int = found.indexWhere(_.semanticEquals(e)) match {
+      case -1 =>
+        found += e
+        found.length - 1
+      case known => known
     }
     def only(filter: Option[Expression], e: Expression): Expression =
       filter.fold(e)(If(_, e, Literal.create(null, e.dataType)))
@@ -67,7 +70,7 @@ object InputRead {
         case a: Attribute => position(a)
         case e => position(only(filter, e))
       }
-      (columns, filter.map(f => position(only(Some(f), Literal.create(true, BooleanType)))))
+      InputRead(at, columns, filter.map(f => position(only(Some(f), Literal.create(true, BooleanType)))))
     }
     val filters = parts.map(_._1)
     val below = if (filters.contains(None)) source else Filter(filters.flatten.reduce(Or), source)

@@ -45,10 +45,11 @@ object Reads {
         }))
       r
     }
-    val leaves = SharedRows.all(plan).flatMap(_.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf })
+    val plans = SharedRows.all(plan)
+    val leaves = plans.flatMap(_.collectWithSubqueries { case leaf if leaf.children.isEmpty => leaf })
     JsonMethods.compact(
       ("reads" -> JArray(reads.toList)) ~ ("others" -> leaves.flatMap(nameOfOther).distinct) ~
-        ("unstable" -> unstable(plan)) ~ ("text" -> text(plan)) ~
+        ("unstable" -> unstable(plans)) ~ ("text" -> text(plans)) ~
         ("rows" -> leaves.filter(isConstant).map(fingerprint(session, _))))
   }
 
@@ -157,17 +158,15 @@ object Reads {
   }
 
   /** Returns the name of an expression whose value differs in each evaluation. */
-  private def unstable(plan: LogicalPlan): Option[String] = SharedRows.all(plan).flatMap(_.collectWithSubqueries {
-    case p =>
-      p.expressions.flatMap(_.find(e => !e.deterministic && e.children.forall(_.deterministic))) ++
-        p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
+  private def unstable(plans: Seq[LogicalPlan]): Option[String] = plans.flatMap(_.collectWithSubqueries { case p =>
+    p.expressions.flatMap(_.find(e => !e.deterministic && e.children.forall(_.deterministic))) ++
+      p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
   }).flatten.headOption.map(_.prettyName)
 
-  /** Returns the text of the plan with columns numbered by appearance, which is the same in every session. */
-  private def text(plan: LogicalPlan): String = {
+  /** Returns the text of the plans with columns numbered by appearance, which is the same in every session. */
+  private def text(plans: Seq[LogicalPlan]): String = {
     val unlimited = SQLConf.get.clone()
     unlimited.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
-    val plans = SharedRows.all(plan)
     val tree = SQLConf.withExistingConf(unlimited) {
       plans.map(_.treeString(verbose = false, maxFields = Int.MaxValue)).mkString("\n")
     }

@@ -27,12 +27,12 @@ case class SharedRows(output: Seq[Attribute], shared: SharedPlan) extends LeafNo
 object SharedRows {
 
   /** Returns the relation's `plan` as a leaf, if more than `most` operators would stand repeated in a query's plan. */
-  def of(session: SparkSession, name: String, plan: LogicalPlan, readers: Int, most: Int): LogicalPlan = {
+  def of(session: SparkSession, name: String, plan: LogicalPlan, readers: Int, most: Int): Option[SharedRows] = {
     val operators = plan.collect { case operator => operator }
     // A step is compiled with its references, and tables that stand for others are replaced.
     val isOpen = plan.collectWithSubqueries { case reference: RecursiveReference => reference }.nonEmpty
-    if (isOpen || operators.length.toLong * (readers - 1) <= most) plan
-    else SharedRows(plan.output.map(_.newInstance()), new SharedPlan(name, session, plan))
+    if (isOpen || operators.length.toLong * (readers - 1) <= most) None
+    else Some(SharedRows(plan.output.map(_.newInstance()), new SharedPlan(name, session, plan)))
   }
 
   /** Returns a plan and those that it shares at any depth, each once. */
