@@ -180,6 +180,15 @@ def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
     expect(ra.graph.k_core(frame(spark, EDGES, [(a, b, 1) for a, b in g.edges])), expected)
 
 
+@pytest.mark.slow("k_core is a loop of recursions")
+def test_cores_of_a_dense_part_in_a_sparse_graph(spark: SparkSession) -> None:
+    """Groups are searched further while some of their vertices have no neighbours left in them."""
+    g = nx.barabasi_albert_graph(400, 3, seed=2)
+    for vertices, probability in ((60, 0.6), (150, 0.15)):
+        g.add_edges_from(nx.gnp_random_graph(vertices, probability, seed=2).edges)
+    expect(ra.graph.k_core(frame(spark, EDGES, [(a, b, 1) for a, b in g.edges])), nx.core_number(g))
+
+
 @pytest.mark.rotates(runs=5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hubs_and_authorities_are_the_limit_of_their_definition(spark: SparkSession, seed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, ends_of, unexplained, vertices_of
+from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, marked_vertices_of, unexplained
 from pyspark_paralagg.program.aggregators import MaxBy
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def label_propagation(  # noqa: PLR0913 - names as in GraphFrames
     if max_iter < 1:
         raise bad_argument("max_iter", max_iter, "at least 1")
     rows = edges_of(edges, src, dst)
-    own = vertices_of(rows, vertices).selectExpr("id", "1L AS n", "id AS label")
-    alone = own.where("false") if vertices is None else own.join(ends_of(rows), "id", "left_anti")
+    ids = marked_vertices_of(rows, vertices)
+    own = ids.selectExpr("id", "is_end AS n", "id AS label")
+    alone = own.where("n = 0")
 
     def step(labels: DataFrame, votes: DataFrame) -> dict[str, DataFrame]:
         ahead = labels.join(rows, F.col("id") == F.col("src")).select(F.col("dst").alias("id"), "label")

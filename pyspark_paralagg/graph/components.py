@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive_agg
-from pyspark_paralagg.graph.edges import SEVERAL, edges_of, ends_of, kept, unexplained, vertices_of
+from pyspark_paralagg.graph.edges import SEVERAL, all_ids, edges_of, ends_of, kept, unexplained, vertices_of
 from pyspark_paralagg.program.aggregators import MinBy
 
 if TYPE_CHECKING:
@@ -81,22 +81,21 @@ def strongly_connected_components(
     of components short: the expected number of rounds grows with their logarithm.
     Source: Orzan 2004, "On Distributed Verification and Verified Distribution", chapter 5 (colouring).
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+    from pyspark.sql import Window  # noqa: PLC0415 - this module loads without pyspark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
 
-    ids = vertices_of(edges_of(edges, src, dst), vertices)
-    left = edges_of(edges, src, dst).where("src != dst").localCheckpoint()
-    found: list[DataFrame] = []
+    rows = edges_of(edges, src, dst)
+    left = rows.where("src != dst").localCheckpoint()
+    ids = all_ids(rows.where("src = dst"), vertices)
+    roots = ids.selectExpr("id", "id AS root").where("false")
     while not left.isEmpty():
         colours = kept(_colours(left, backend))
-        component = kept(_reaching_roots(left, colours, backend))
-        found.append(component)
-        left = _unfinished(left, colours, component).localCheckpoint()
-    roots = ids.selectExpr("id", "id AS root").where("false")
-    for component in found:
-        roots = roots.union(component)
-    least = roots.groupBy("root").agg(F.min("id").alias("component"))
-    known = roots.join(least, "root").select("id", "component")
-    result = ids.join(known, "id", "left").select("id", F.coalesce("component", "id").alias("component"))
+        reaching = kept(_reaching_roots(left, colours, backend))
+        ids, roots = ids.union(colours.select("id")), roots.union(reaching)
+        left = _unfinished(left, colours, reaching).localCheckpoint()
+    least = F.min("id").over(Window.partitionBy("root"))
+    known = ids.selectExpr("id", "id AS component").union(roots.select("id", least))
+    result = known.groupBy("id").agg(F.min("component").alias("component"))
     return unexplained(result, "strongly_connected_components", SEVERAL)
 
 
@@ -121,29 +120,32 @@ def _reaching_roots(edges: DataFrame, colours: DataFrame, backend: str | None) -
     """Return ``id, root`` of the vertices that reach their own root."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    own = colours.selectExpr("id AS tail", "root AS same")
-    return recursive_agg(
-        colours.where("id = root"),
-        ["id", "root"],
+    heads, tails = colours.selectExpr("id AS head", "root"), colours.selectExpr("id AS tail", "root AS same")
+    reaching = recursive_agg(
+        colours.where("id = root").select("id"),
+        "id",
         step=lambda known: (
-            known.join(edges, F.col("id") == F.col("dst"))
-            .join(own, (F.col("src") == F.col("tail")) & (F.col("root") == F.col("same")))
-            .select(F.col("src").alias("id"), "root")
+            known.join(heads, F.col("id") == F.col("head"))
+            .join(edges, F.col("id") == F.col("dst"))
+            .join(tails, F.col("src") == F.col("tail"))
+            .where("root = same")
+            .select(F.col("src").alias("id"))
         ),
         name="reaching",
         backend=backend,
     )
+    return reaching.join(colours, "id")
 
 
-def _unfinished(edges: DataFrame, colours: DataFrame, component: DataFrame) -> DataFrame:
-    """Return the edges between vertices with the same root that are in no ``component`` yet.
+def _unfinished(edges: DataFrame, colours: DataFrame, reaching: DataFrame) -> DataFrame:
+    """Return the edges between vertices with the same root that do not reach it.
 
     Semi and anti joins keep Spark's estimate of the size; other joins would square it in each round.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
     for end in ("src", "dst"):
-        edges = edges.join(component.select(F.col("id").alias(end)), end, "left_anti")
+        edges = edges.join(reaching.select(F.col("id").alias(end)), end, "left_anti")
     edges = edges.select("src", "dst").localCheckpoint()  # few are left, and they are read twice
     tails, heads = colours.selectExpr("id AS src", "root"), colours.selectExpr("id AS dst", "root AS same")
     same = edges.join(tails, "src").join(heads, "dst").where("root = same")

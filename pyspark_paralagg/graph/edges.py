@@ -49,10 +49,26 @@ def ends_of(edges: DataFrame) -> DataFrame:
 
 def vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
     """Return ``id``: the ends of ``edges`` and the ids of ``vertices``, without duplicates or nulls."""
+    return all_ids(edges, vertices).distinct()  # one aggregation of all, not one of each part
+
+
+def all_ids(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
+    """Return ``id`` as :func:`vertices_of` does, with repetitions: for callers that aggregate them with other rows."""
     ids = edges.selectExpr("src AS id").union(edges.select("dst"))
+    return ids if vertices is None else ids.union(_ids(vertices, edges, "vertices"))
+
+
+def marked_vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
+    """Return ``id, is_end``, the rows of ``vertices_of``: 1 for ends of ``edges``, 0 for the other vertices.
+
+    One aggregation gives both kinds; an anti join of the vertices with the ends would aggregate the ends twice.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+    ids = edges.selectExpr("src AS id").union(edges.select("dst")).selectExpr("id", "1L AS is_end")
     if vertices is not None:
-        ids = ids.union(_ids(vertices, edges, "vertices"))
-    return ids.distinct()  # one aggregation of all, not one of each part
+        ids = ids.union(_ids(vertices, edges, "vertices").selectExpr("id", "0L AS is_end"))
+    return ids.groupBy("id").agg(F.max("is_end").alias("is_end"))
 
 
 def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - see below

@@ -48,6 +48,9 @@ final class AccumulatorCode(
 
   def writeBack: String = s"$name.dirtySize_$$eq(${name}_n);\n"
 
+  /** Returns the code that undoes `writeBack`, after others may have written. */
+  def recount: String = s"${name}_n = $name.dirtySize();\n"
+
   def capacity: String = s"${name}_f.length"
 
   /** Returns the code that reads column `j` of row `id`. */

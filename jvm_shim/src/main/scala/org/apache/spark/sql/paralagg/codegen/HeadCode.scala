@@ -37,11 +37,11 @@ private[paralagg] final class HeadCode(
     val (codes, values) =
       valueExprs.indices.map(j =>
         place.ready.get(j).map(("", _)).getOrElse(variables.word(valueExprs(j)))).toArray.unzip
-    val own = locals.accumulator(s"ra_h${rule.head}", s"ra_loop.part(${rule.head}).pending()", rule.head, writes = true)
+    def own = locals.accumulator(s"ra_h${rule.head}", s"ra_loop.part(${rule.head}).pending()", rule.head, writes = true)
     val put = rule.target.kind match {
       case "same" => combine(own, "ra_u", values)
       case "resolved" => resolved(place, own, values)
-      case _ => computed(own, values)
+      case _ => computed(values)
     }
     codes.mkString + put
   }
@@ -80,40 +80,38 @@ private[paralagg] final class HeadCode(
     }
   }
 
-  /** Returns the code that computes and hashes the head's key; its owner is by Catalyst's hash. */
-  private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
+  /** Returns the code that computes the head's key and gathers the row; its owner is by Catalyst's hash. */
+  private def computed(values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
-    val part =
-      locals.local(s"ra_p${rule.head}", s"RelationPart ra_p${rule.head} = ra_loop.part(${rule.head});\n")
-    val key =
-      locals.local(s"ra_hk${rule.head}", s"long[] ra_hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
-    val mask =
-      if (!form.hasNullKeys) ""
-      else {
-        val bits = words.zipWithIndex.filter(_._1.isNullable).map { case (w, j) => s"(${w.isNull} ? ${1L << j}L : 0L)" }
-        s"$key[${words.length}] = ${if (bits.isEmpty) "0L" else bits.mkString(" | ")};\n"
-      }
-    val fill = words.zipWithIndex.map { case (w, j) =>
-      s"$key[$j] = ${if (w.isNullable) s"(${w.isNull} ? 0L : ${w.word})" else w.word};\n"
-    }.mkString + mask
-    val id = locals.freshName("id")
-    val local =
-      s"""int $id = $part.keys().add($key, 0);
-         |if ($id >= ${own.capacity}) { $part.grow(); ${KernelLocals.Reload} }
-         |${combine(own, id, values)}""".stripMargin
-    val put =
-      if (tasks == 1 || rule.target.local) local
+    val masks = Seq(words -> form.hasNullKeys, values -> form.dependents.contains(true)).map {
+      case (columns, hasMask) => if (hasMask) Seq(nullMask(columns)) else Nil
+    }
+    val row = words.map(unlessNull).toSeq ++ masks(0) ++ values.map(_.word) ++ masks(1) ++
+      (if (locals.traced) Seq("ra_origin") else Nil)
+    def put(kind: String, owner: String): String = {
+      val rows = locals.local(
+        s"ra_${kind}${rule.head}", s"DerivedRows ra_$kind${rule.head} = ra_loop.$kind()[${rule.head}];\n")
+      val (array, at) = (
+        locals.local(s"${rows}_w", s"long[] ${rows}_w = $rows.words();\n"), locals.freshName("at"))
+      s"int $at = $rows.end();\n" + row.zipWithIndex.map { case (w, j) => s"$array[$at + $j] = $w;\n" }.mkString +
+        s"if (!$rows.add($owner)) { DerivedRows ra_derived = $rows; ${KernelLocals.Flush} }\n"
+    }
+    val own = put("derived", "")
+    val placed =
+      if (tasks == 1 || rule.target.local) own
       else {
         val owner = locals.freshName("owner")
         val task = if (spec.distributeBy.isEmpty) "0" else s"Math.floorMod(${hash(words)}, $tasks)"
-        s"""int $owner = $task;
-           |if ($owner == ra_loop.me()) { $local } else {
-           |  int $id = $part.addGhost($key, $owner);
-           |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${KernelLocals.Reload} }
-           |  ${combine(ghosts, id, values)} }
-           |""".stripMargin
+        s"int $owner = $task;\nif ($owner == ra_loop.me()) { $own } else { ${put("derivedGhosts", owner)} }\n"
       }
-    codes.mkString + fill + put
+    codes.mkString + placed
+  }
+
+  private def unlessNull(w: WordCode): String = if (w.isNullable) s"(${w.isNull} ? 0L : ${w.word})" else w.word
+
+  private def nullMask(columns: Array[WordCode]): String = {
+    val bits = columns.zipWithIndex.filter(_._1.isNullable).map { case (w, j) => s"(${w.isNull} ? ${1L << j}L : 0L)" }
+    if (bits.isEmpty) "0L" else bits.mkString(" | ")
   }
 
   /** Returns Catalyst's hash of the distribution columns, each chained into the next; nulls do not change it. */

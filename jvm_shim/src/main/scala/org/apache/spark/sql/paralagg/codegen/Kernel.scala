@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState}
+import org.apache.spark.sql.paralagg.state.{Accumulator, CombineRows, LoopState}
 
 /** The parent of generated kernels: all rules of one driver. */
 abstract class Kernel {
@@ -16,10 +16,7 @@ object Kernel {
 }
 
 /** The parent of generated combiners, which aggregate into one relation. */
-abstract class Combiner {
-
-  /** Aggregates `count` rows into `ids`; a row is `stride` words from `at` on (values, null mask, parent). */
-  def rows(into: Accumulator, ids: Array[Int], rows: Array[Long], at: Int, stride: Int, count: Int): Unit
+abstract class Combiner extends CombineRows {
 
   /**
    * Aggregates the dirty rows of `from` into `into`, whose dirty list then has the changed rows. Returns Σ|Δ| of

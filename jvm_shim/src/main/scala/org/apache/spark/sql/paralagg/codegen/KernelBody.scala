@@ -37,7 +37,7 @@ private[paralagg] final class KernelBody(
   val source: String = {
     val bodies = rules.map { case (rule, position) =>
       new RuleBody(stratum, shape, tasks, rule, position, values, locals, contributes).code
-    }.map(_.replace(KernelLocals.Reload, reload)) // after all bodies, whose variables must be reloaded
+    }.map(_.replace(KernelLocals.Flush, s"${locals.writeBack} ra_derived.flush(); $reload")) // all locals are known now
     s"""public int run(LoopState ra_loop, int ra_from, int ra_to) {
        |  RelationPart ra_d = $driverPart;
        |  int[] ra_current = ra_d.current();
@@ -74,7 +74,7 @@ private[paralagg] final class KernelBody(
  * The local variables that the rules of a kernel share, collected during generation: arrays and maps of the loop's
  * state, and the accumulators that rules read or write.
  */
-private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi: Boolean, traced: Boolean) {
+private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi: Boolean, val traced: Boolean) {
   val context = new CodegenContext
   private val declarations = mutable.LinkedHashMap.empty[String, String]
   private val accumulators = mutable.LinkedHashMap.empty[String, AccumulatorCode]
@@ -113,13 +113,13 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
 
   def declare: String = declarations.values.mkString + "\n" + accumulators.values.map(_.declare).mkString
 
-  def reload: String = accumulators.values.map(_.reload).mkString
+  def reload: String = accumulators.values.map(_.reload).mkString + written.toSeq.map(accumulators(_).recount).mkString
 
   def writeBack: String = written.toSeq.map(accumulators(_).writeBack).mkString
 }
 
 private[paralagg] object KernelLocals {
 
-  /** The placeholder for code that reloads all arrays, after some may have been replaced by larger ones. */
-  val Reload = "/*reload*/"
+  /** The placeholder for code that aggregates the rows of `ra_derived`, then reloads all arrays: some may be new. */
+  val Flush = "/*flush*/"
 }

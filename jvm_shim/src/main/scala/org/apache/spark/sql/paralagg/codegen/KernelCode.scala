@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.paralagg.load.{Dictionary, DoubleWord, FloatWord, StringWord}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  Accumulator, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex, TargetSums,
-  TupleKeyMap
+  Accumulator, DerivedRows, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex,
+  TargetSums, TupleKeyMap
 }
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
@@ -105,7 +105,8 @@ object KernelCode {
 
   /** Imports for generated code, which is in a package of Catalyst. It calls methods of objects as static ones. */
   private val Imports = Seq[Class[_]](
-    classOf[Accumulator], classOf[Combiner], classOf[Dictionary], DoubleWord.getClass, FloatWord.getClass,
+    classOf[Accumulator], classOf[Combiner], classOf[DerivedRows], classOf[Dictionary], DoubleWord.getClass,
+    FloatWord.getClass,
     classOf[Kernel], classOf[LongKeyMap], classOf[LoopState], classOf[Murmur3_x86_32], classOf[Platform],
     classOf[RelationIndex],
     classOf[RelationPart], RowAddress.getClass, classOf[StaticIndex], StringWord.getClass, Sums.getClass,

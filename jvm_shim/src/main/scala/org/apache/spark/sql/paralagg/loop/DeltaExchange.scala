@@ -124,11 +124,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
         val keyRows = words(at).toInt
         at += 1
         val idsOfKeys = new Array[Int](keyRows)
-        i = 0
-        while (i < keyRows) {
-          idsOfKeys(i) = p.keys.add(words, at + i * row)
-          i += 1
-        }
+        p.keys.addAll(words, at, row, keyRows, idsOfKeys)
         if (p.keys.size > p.state.capacity) p.grow()
         combiners(p.index).rows(p.pending, idsOfKeys, words, at + p.shape.keyWords, row, keyRows)
         at += keyRows * row

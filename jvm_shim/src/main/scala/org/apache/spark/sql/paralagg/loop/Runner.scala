@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.loop
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.codegen.{Combiner, Kernel, KernelCode}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart, TargetSums}
+import org.apache.spark.sql.paralagg.state.{Accumulator, DerivedRows, LoopState, RelationPart, TargetSums}
 
 /** Rows of a block: ids of their keys, and their values as combiners read them. */
 final case class LoadedRows(ids: Array[Int], values: Array[Long])
@@ -25,6 +25,12 @@ final class Runner(
       (code.kernel(rules.toSeq), if (copy < 0) loop.part(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
+  private val gathered = others.map(_._1).filter(_.target.isComputed).map(_.head).distinct.flatMap { head =>
+    val (part, combine) = (loop.part(head), combiners(head))
+    loop.derived(head) = new DerivedRows(part, combine, areGhosts = false)
+    loop.derivedGhosts(head) = new DerivedRows(part, combine, areGhosts = true)
+    Seq(loop.derived(head), loop.derivedGhosts(head))
+  }.toArray
   private val ofCopies = drivers.filter { case (_, part) => !loop.parts.contains(part) }
   private val sums = byTarget.map { case (rule, position) => new SummedRule(rule, position) }
   private var chunk = FirstChunk
@@ -77,8 +83,11 @@ final class Runner(
     while (from < part.currentSize) {
       val began = System.nanoTime()
       from =
-        try kernel.run(loop, from, math.min(part.currentSize, from + chunk))
-        catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
+        try {
+          val next = kernel.run(loop, from, math.min(part.currentSize, from + chunk))
+          gathered.foreach(_.flush())
+          next
+        } catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
       val duration = System.nanoTime() - began
       if (duration > ChunkNanos) chunk = math.max(1, chunk / 4)
       else if (duration < ChunkNanos / 8) chunk = math.min(MaxChunk, chunk * 2)

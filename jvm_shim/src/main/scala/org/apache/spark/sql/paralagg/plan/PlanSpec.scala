@@ -119,6 +119,9 @@ final class TargetSpec(json: JValue) extends Serializable {
   val step: Int = option(json \ "step")(int).getOrElse(-1)
   val payload: Array[Int] = ints(json \ "payload")
   val local: Boolean = bool(json \ "local")
+
+  /** The rule computes the key, which is looked up in the loop. */
+  def isComputed: Boolean = kind != "same" && kind != "resolved"
 }
 
 /** A rule; `reads` are the variables that the loop evaluates. `addsByTarget`: see `state.TargetSums`. */

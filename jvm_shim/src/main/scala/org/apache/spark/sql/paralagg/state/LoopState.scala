@@ -28,6 +28,10 @@ final class LoopState(
   /** The edges by target of rules that add so, once a round needs them; null for others. */
   val targetSums: Array[TargetSums] = new Array(resolved.length)
 
+  /** By relation: rows derived for keys that rules compute, of this task and of others. The runner of rules sets them. */
+  val derived: Array[DerivedRows] = new Array(parts.length)
+  val derivedGhosts: Array[DerivedRows] = new Array(parts.length)
+
   /** The rows of probed sides that rules have read since the last votes: edges visited, in graphs. */
   var work: Long = 0
 
