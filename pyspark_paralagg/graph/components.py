@@ -81,8 +81,7 @@ def strongly_connected_components(
     of components short: the expected number of rounds grows with their logarithm.
     Source: Orzan 2004, "On Distributed Verification and Verified Distribution", chapter 5 (colouring).
     """
-    from pyspark.sql import Window  # noqa: PLC0415 - this module loads without pyspark
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
     rows = edges_of(edges, src, dst)
     left = rows.where("src != dst").localCheckpoint()
@@ -93,8 +92,8 @@ def strongly_connected_components(
         reaching = kept(_reaching_roots(left, colours, backend))
         ids, roots = ids.union(colours.select("id")), roots.union(reaching)
         left = _unfinished(left, colours, reaching).localCheckpoint()
-    least = F.min("id").over(Window.partitionBy("root"))
-    known = ids.selectExpr("id", "id AS component").union(roots.select("id", least))
+    least = roots.selectExpr("id", "min(id) OVER (PARTITION BY root)")
+    known = ids.selectExpr("id", "id AS component").union(least)
     result = known.groupBy("id").agg(F.min("component").alias("component"))
     return unexplained(result, "strongly_connected_components", SEVERAL)
 

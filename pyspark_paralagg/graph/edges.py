@@ -65,7 +65,7 @@ def marked_vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFram
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    ids = edges.selectExpr("src AS id").union(edges.select("dst")).selectExpr("id", "1L AS is_end")
+    ids = all_ids(edges, None).selectExpr("id", "1L AS is_end")
     if vertices is not None:
         ids = ids.union(_ids(vertices, edges, "vertices").selectExpr("id", "0L AS is_end"))
     return ids.groupBy("id").agg(F.max("is_end").alias("is_end"))

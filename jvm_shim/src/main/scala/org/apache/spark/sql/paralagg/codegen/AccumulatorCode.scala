@@ -43,15 +43,10 @@ final class AccumulatorCode(
   def reload: String =
     deps.indices.map(j => s"${v(j)} = $name.columns()[$j];\n").mkString +
       deps.indices.filter(nullable(_)).map(j => s"${k(j)} = $name.valid()[$j];\n").mkString +
-      s"${name}_f = $name.flags(); ${name}_d = $name.dirty();\n" +
+      s"${name}_f = $name.flags(); ${name}_d = $name.dirty(); ${name}_n = $name.dirtySize();\n" +
       (if (traced) s"${name}_p = $name.parents();\n" else "")
 
   def writeBack: String = s"$name.dirtySize_$$eq(${name}_n);\n"
-
-  /** Returns the code that undoes `writeBack`, after others may have written. */
-  def recount: String = s"${name}_n = $name.dirtySize();\n"
-
-  def capacity: String = s"${name}_f.length"
 
   /** Returns the code that reads column `j` of row `id`. */
   def read(j: Int, id: String): WordCode =

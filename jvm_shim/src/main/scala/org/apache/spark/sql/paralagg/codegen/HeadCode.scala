@@ -83,35 +83,34 @@ private[paralagg] final class HeadCode(
   /** Returns the code that computes the head's key and gathers the row; its owner is by Catalyst's hash. */
   private def computed(values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
-    val masks = Seq(words -> form.hasNullKeys, values -> form.dependents.contains(true)).map {
-      case (columns, hasMask) => if (hasMask) Seq(nullMask(columns)) else Nil
-    }
-    val row = words.map(unlessNull).toSeq ++ masks(0) ++ values.map(_.word) ++ masks(1) ++
-      (if (locals.traced) Seq("ra_origin") else Nil)
-    def put(kind: String, owner: String): String = {
+    val origin = if (locals.traced) Some("ra_origin") else None
+    val row = words.map(unlessNull) ++ nullMask(words, form.hasNullKeys) ++
+      values.map(_.word) ++ nullMask(values, form.dependents.contains(true)) ++ origin
+    def put(kind: String, row: Array[String]): String = {
       val rows = locals.local(
         s"ra_${kind}${rule.head}", s"DerivedRows ra_$kind${rule.head} = ra_loop.$kind()[${rule.head}];\n")
-      val (array, at) = (
-        locals.local(s"${rows}_w", s"long[] ${rows}_w = $rows.words();\n"), locals.freshName("at"))
+      val array = locals.local(s"${rows}_w", s"long[] ${rows}_w = $rows.words();\n")
+      val at = locals.freshName("at")
       s"int $at = $rows.end();\n" + row.zipWithIndex.map { case (w, j) => s"$array[$at + $j] = $w;\n" }.mkString +
-        s"if (!$rows.add($owner)) { DerivedRows ra_derived = $rows; ${KernelLocals.Flush} }\n"
+        s"if (!$rows.add()) { DerivedRows ra_derived = $rows; ${KernelLocals.Flush} }\n"
     }
-    val own = put("derived", "")
+    val own = put("derived", row)
     val placed =
       if (tasks == 1 || rule.target.local) own
       else {
         val owner = locals.freshName("owner")
         val task = if (spec.distributeBy.isEmpty) "0" else s"Math.floorMod(${hash(words)}, $tasks)"
-        s"int $owner = $task;\nif ($owner == ra_loop.me()) { $own } else { ${put("derivedGhosts", owner)} }\n"
+        s"int $owner = $task;\nif ($owner == ra_loop.me()) { $own } else { ${put("derivedGhosts", row :+ owner)} }\n"
       }
     codes.mkString + placed
   }
 
   private def unlessNull(w: WordCode): String = if (w.isNullable) s"(${w.isNull} ? 0L : ${w.word})" else w.word
 
-  private def nullMask(columns: Array[WordCode]): String = {
+  /** Returns the word with a bit for each null, if rows have one. */
+  private def nullMask(columns: Array[WordCode], hasMask: Boolean): Option[String] = {
     val bits = columns.zipWithIndex.filter(_._1.isNullable).map { case (w, j) => s"(${w.isNull} ? ${1L << j}L : 0L)" }
-    if (bits.isEmpty) "0L" else bits.mkString(" | ")
+    if (!hasMask) None else Some(if (bits.isEmpty) "0L" else bits.mkString(" | "))
   }
 
   /** Returns Catalyst's hash of the distribution columns, each chained into the next; nulls do not change it. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.state.{Accumulator, CombineRows, LoopState}
+import org.apache.spark.sql.paralagg.state.LoopState
 
 /** The parent of generated kernels: all rules of one driver. */
 abstract class Kernel {
@@ -13,14 +13,4 @@ object Kernel {
 
   /** A kernel returns when it has read so many rows of probed sides, so that the loop may send what they derived. */
   final val MaxWork = 1 << 16
-}
-
-/** The parent of generated combiners, which aggregate into one relation. */
-abstract class Combiner extends CombineRows {
-
-  /**
-   * Aggregates the dirty rows of `from` into `into`, whose dirty list then has the changed rows. Returns Σ|Δ| of
-   * accumulating columns.
-   */
-  def apply(from: Accumulator, into: Accumulator): Double
 }

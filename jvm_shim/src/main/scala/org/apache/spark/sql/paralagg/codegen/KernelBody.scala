@@ -113,7 +113,7 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
 
   def declare: String = declarations.values.mkString + "\n" + accumulators.values.map(_.declare).mkString
 
-  def reload: String = accumulators.values.map(_.reload).mkString + written.toSeq.map(accumulators(_).recount).mkString
+  def reload: String = accumulators.values.map(_.reload).mkString
 
   def writeBack: String = written.toSeq.map(accumulators(_).writeBack).mkString
 }

@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.paralagg.load.{Dictionary, DoubleWord, FloatWord, StringWord}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  Accumulator, DerivedRows, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex,
-  TargetSums, TupleKeyMap
+  Accumulator, Combiner, DerivedRows, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape,
+  StaticIndex, TargetSums, TupleKeyMap
 }
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32

@@ -1,10 +1,9 @@
 package org.apache.spark.sql.paralagg.loop
 
-import org.apache.spark.sql.paralagg.codegen.Combiner
 import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.load.{LongBuffer, StringWords, WordsSection}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.{Accumulator, Combiner, LoopState, RelationPart}
 
 /**
  * The exchange of derived rows: it sends rows to the tasks that own their keys, and aggregates received rows. A row is
@@ -124,8 +123,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
         val keyRows = words(at).toInt
         at += 1
         val idsOfKeys = new Array[Int](keyRows)
-        p.keys.addAll(words, at, row, keyRows, idsOfKeys)
-        if (p.keys.size > p.state.capacity) p.grow()
+        p.addKeys(words, at, row, keyRows, idsOfKeys)
         combiners(p.index).rows(p.pending, idsOfKeys, words, at + p.shape.keyWords, row, keyRows)
         at += keyRows * row
       }

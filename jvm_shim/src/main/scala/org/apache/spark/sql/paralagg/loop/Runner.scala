@@ -1,9 +1,9 @@
 package org.apache.spark.sql.paralagg.loop
 
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.codegen.{Combiner, Kernel, KernelCode}
+import org.apache.spark.sql.paralagg.codegen.{Kernel, KernelCode}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.{Accumulator, DerivedRows, LoopState, RelationPart, TargetSums}
+import org.apache.spark.sql.paralagg.state.{Accumulator, Combiner, DerivedRows, LoopState, RelationPart, TargetSums}
 
 /** Rows of a block: ids of their keys, and their values as combiners read them. */
 final case class LoadedRows(ids: Array[Int], values: Array[Long])
@@ -26,9 +26,9 @@ final class Runner(
     }.toArray
   }
   private val gathered = others.map(_._1).filter(_.target.isComputed).map(_.head).distinct.flatMap { head =>
-    val (part, combine) = (loop.part(head), combiners(head))
-    loop.derived(head) = new DerivedRows(part, combine, areGhosts = false)
-    loop.derivedGhosts(head) = new DerivedRows(part, combine, areGhosts = true)
+    val (part, combiner) = (loop.part(head), combiners(head))
+    loop.derived(head) = new DerivedRows(part, combiner, areGhosts = false)
+    loop.derivedGhosts(head) = new DerivedRows(part, combiner, areGhosts = true)
     Seq(loop.derived(head), loop.derivedGhosts(head))
   }.toArray
   private val ofCopies = drivers.filter { case (_, part) => !loop.parts.contains(part) }

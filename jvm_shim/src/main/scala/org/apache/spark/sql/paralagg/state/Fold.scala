@@ -107,7 +107,7 @@ object Fold {
     val isPlain = gang.isOneExecutor && gang.tasks > 1 && stratum.inPlace && stratum.relations.length == 1 &&
       stratum.relations(0).initial.isEmpty && stratum.relationIndexes.isEmpty && !stratum.makesStrings &&
       stratum.staticIndexes.forall(i => i.alignedTo.isDefined && !i.everywhere) &&
-      stratum.rules.forall(r => r.target.kind == "same" || r.target.kind == "resolved") &&
+      !stratum.rules.exists(_.target.isComputed) &&
       stratum.rules.forall(_.probes.forall(_.aligned))
     isPlain && isFew(gang.allreduce(Array(loop.statics.values.map(_.rows.toDouble).sum))(0), gang, mostRows)
   }

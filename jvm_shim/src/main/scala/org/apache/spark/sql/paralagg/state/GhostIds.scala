@@ -27,10 +27,10 @@ private[state] object GhostIds {
       parts.foreach { p =>
         val n = words(at).toInt
         at += 1
-        (0 until n).foreach { _ =>
-          out.add(p.keys.add(words, at))
-          at += p.shape.keyWords
-        }
+        val ids = new Array[Int](n)
+        p.keys.addAll(words, at, p.shape.keyWords, n, ids)
+        ids.foreach(out.add(_))
+        at += n * p.shape.keyWords
       }
       out.trimmed
     }

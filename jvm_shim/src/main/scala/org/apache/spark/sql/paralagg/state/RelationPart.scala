@@ -99,7 +99,7 @@ final class RelationPart(
     out
   }
 
-  /** Makes room for all keys; generated code calls it after adding a key beyond `capacity`. */
+  /** Makes room for all keys. */
   def grow(): Unit = {
     val size = math.max(keys.size, 16)
     state.ensure(size)
@@ -125,12 +125,29 @@ final class RelationPart(
     ghostRemote = Array.emptyIntArray
   }
 
-  /** Returns the id of a ghost, which is added if it is new. Generated code calls it. */
+  /** Returns the id of a ghost, which is added if it is new. */
   def addGhost(key: Array[Long], owner: Int): Int = {
     val id = ghosts.add(key)
     if (id >= ghostOwner.length || id >= ghost.capacity) growGhosts()
     ghostOwner(id) = owner
     id
+  }
+
+  /** Writes the ids of `n` keys in `rows` to `ids`, see [[KeyMap.addAll]]; there is room for all of them then. */
+  def addKeys(rows: Array[Long], from: Int, stride: Int, n: Int, ids: Array[Int]): Unit = {
+    keys.addAll(rows, from, stride, n, ids)
+    if (keys.size > pending.capacity) grow()
+  }
+
+  /** As `addKeys`, for ghosts. The last word of a row is its owner. */
+  def addGhosts(rows: Array[Long], stride: Int, n: Int, ids: Array[Int]): Unit = {
+    ghosts.addAll(rows, 0, stride, n, ids)
+    if (ghosts.size > math.min(ghostOwner.length, ghost.capacity)) growGhosts()
+    var i = 0
+    while (i < n) {
+      ghostOwner(ids(i)) = rows((i + 1) * stride - 1).toInt
+      i += 1
+    }
   }
 
   /** Returns a part without rows that shares the keys. No key may be added any more. */
