@@ -16,6 +16,7 @@ from pyspark_paralagg.session import workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -63,9 +64,11 @@ def test_auto_never_takes_it(spark: SparkSession) -> None:
     assert "Executor: spark" in ra.explain(result)
 
 
-def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_starts_late_counts(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """On a busy machine the second of two workers started after the first had waited for it."""
-    waiting, waits = workers._waiting, list[float]()
+    waiting, waits, first_is_done = workers._waiting, list[float](), tmp_path / "first-is-done"
 
     def late_at_first(seconds: float) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         waits.append(seconds)
@@ -75,8 +78,12 @@ def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pyte
 
         def late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()
-            time.sleep(2 * seconds * (context.partitionId() if context else 0))
+            first = context is None or context.partitionId() == 0
+            while not first and not first_is_done.exists():
+                time.sleep(0.05)
             yield from wait(batches)
+            if first:
+                first_is_done.touch()
 
         return late
 
