@@ -46,13 +46,17 @@ def _row(of: Aggregator) -> str:
 
 
 def _call(of: Aggregator) -> str:
-    value = '"value", ' if of.name == "msum" else ""
-    return _CALLS[of.parameters].format(of.name, value)
+    shares = "".join(f'"{name}", ' for name in _shares(of, "total", "value"))
+    return _CALLS[of.parameters].format(of.name, shares)
 
 
 def _head(of: Aggregator) -> str:
-    value = {"": "x", "order": "v, x", "witnesses": "x, w" if of.name == "msum" else "w"}[of.parameters]
+    value = {"": "x", "order": "v, x", "witnesses": ", ".join((*_shares(of, "n", "x"), "w"))}[of.parameters]
     return f"${of.name.upper()}({value})"
+
+
+def _shares(of: Aggregator, *names: str) -> tuple[str, ...]:
+    return names[len(names) - of.shares :]
 
 
 def _result(of: Aggregator) -> str:

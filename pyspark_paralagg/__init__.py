@@ -35,7 +35,8 @@ from pyspark_paralagg.errors import (
     VerificationError,
 )
 from pyspark_paralagg.maintenance.maintain import Maintained, maintain
-from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - a function in aggs={...}
+from pyspark_paralagg.program.aggregators import HIndex as h_index  # noqa: N813 - a function in aggs={...}
+from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
@@ -79,6 +80,7 @@ __all__ = [
     "estimate",
     "explain",
     "graph",
+    "h_index",
     "hops",
     "maintain",
     "max_by",

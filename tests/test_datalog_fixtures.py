@@ -34,7 +34,7 @@ OTHER_TYPES += ("pagerank_dangling_20_rounds", "pagerank_dangling_tolerance", "p
 OTHER_TYPES += ("bit_and_filters", "company_control_hops")
 """A number of the text has 64 bits, a float is a double; the step has smaller types."""
 OTHER_RULES = ("cat_paths", "components", "critical_path", "first_routes", "kcfa", "most_probable_path", "semi_join")
-OTHER_RULES += ("same_generation_cousins", "step_ignores_relation", "two_colours", "two_strata")
+OTHER_RULES += ("cores", "same_generation_cousins", "step_ignores_relation", "two_colours", "two_strata")
 """The text says the same by other rules, such as one for each direction of an edge."""
 OTHER_PLAN = (*OTHER_TYPES, *OTHER_RULES)
 ON_DATAFRAMES = ("cat_paths", "components", "earliest_date", "interval_merging", "mutual_even_odd", "points_to")

@@ -166,7 +166,6 @@ def test_cores_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     expect(ra.graph.k_core(edges, vertices), nx.core_number(simple(rows)))
 
 
-@pytest.mark.slow("k_core is a loop of recursions")
 def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
     """Cliques of 2, 3, ..., 9 vertices: core numbers 1 to 8."""
     g, expected = nx.Graph(), {}
@@ -180,9 +179,8 @@ def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
     expect(ra.graph.k_core(frame(spark, EDGES, [(a, b, 1) for a, b in g.edges])), expected)
 
 
-@pytest.mark.slow("k_core is a loop of recursions")
 def test_cores_of_a_dense_part_in_a_sparse_graph(spark: SparkSession) -> None:
-    """Groups are searched further while some of their vertices have no neighbours left in them."""
+    """Numbers fall in many iterations, those of the dense part late."""
     g = nx.barabasi_albert_graph(400, 3, seed=2)
     for vertices, probability in ((60, 0.6), (150, 0.15)):
         g.add_edges_from(nx.gnp_random_graph(vertices, probability, seed=2).edges)
@@ -420,7 +418,7 @@ REAL = {
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/conformance is absent (it is not part of the project)")
-@pytest.mark.slow("k_core of a real graph is a loop of recursions")
+@pytest.mark.slow("the first query on a real graph compiles its code")
 @pytest.mark.parametrize("case", REAL)
 def test_real_graphs_have_the_published_results(spark: SparkSession, case: str) -> None:
     algorithm, name = case.split()

@@ -64,9 +64,7 @@ def test_auto_never_takes_it(spark: SparkSession) -> None:
     assert "Executor: spark" in ra.explain(result)
 
 
-def test_a_worker_that_starts_late_counts(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_worker_that_starts_late_counts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On a busy machine the second of two workers started after the first had waited for it."""
     waiting, waits, first_is_done = workers._waiting, list[float](), tmp_path / "first-is-done"
 

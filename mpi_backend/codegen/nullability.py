@@ -97,6 +97,6 @@ def _carry(facts: Facts, relation: PlannedRelation, nulls: dict[str, list[bool]]
             viewed_nulls = nulls[d.view.relation]
             for c in range(k):
                 own_nulls[c] |= viewed_nulls[c]
-            column = facts.view_column(d.view)
+            column = facts.column_of(d.view.relation, d.view.column)
             if not d.definition.is_counted and column is not None:
                 own_nulls[k + j] |= viewed_nulls[len(facts.relations[d.view.relation].keys) + column]

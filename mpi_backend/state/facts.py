@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpi_backend.state.sub_buckets import Refinement
     from pyspark_paralagg.plan.plan import PlannedRelation, RelationIndex, Spread, StaticIndex, Stratum
     from pyspark_paralagg.program.functor import Functor
-    from pyspark_paralagg.program.program import Input, View
+    from pyspark_paralagg.program.program import Input
 
 HEAVY_PARTS = 8
 
@@ -115,12 +115,9 @@ class Facts:
         types = self.input_types(self.statics[index].input)
         return [types[p] for p in self.statics[index].payload]
 
-    def view_column(self, view: View) -> int | None:
-        """Return the position of the dependent column that a view copies or adds up. Return None if it counts rows."""
-        if view.column is None:
-            return None
-        names = [d.column.name for d in self.relations[view.relation].dependents]
-        return names.index(view.column)
+    def column_of(self, relation: str, name: str | None) -> int | None:
+        """Return the position of a dependent column of a relation; None if it has no name."""
+        return None if name is None else [d.column.name for d in self.relations[relation].dependents].index(name)
 
     def is_followed(self, relation: str) -> bool:
         """Return whether a view reads the relation."""

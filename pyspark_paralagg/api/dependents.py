@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from pyspark_paralagg.api.arguments import not_a_name, type_name
 from pyspark_paralagg.api.user_aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError, VerificationError
-from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, MaxBy, MCount, MinBy, MSum
+from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, HIndex, MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.program import Column, Dependent
 from pyspark_paralagg.program.schema import did_you_mean
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-Aggregation = str | MinBy | MaxBy | MCount | MSum | UserAggregator
+Aggregation = str | MinBy | MaxBy | MCount | MSum | HIndex | UserAggregator
 """A value of ``aggs``."""
 
 _WRITTEN = {"order": "the column that decides", "witnesses": "the column that is a witness"}
@@ -52,8 +52,8 @@ def typed_dependents(
                 place=place,
                 hint="name each column separately; only ra.aggregator(..., columns=(...)) takes several",
             )
-        elif isinstance(agg, MCount | MSum):
-            _check_names(agg.aggregator, (agg.value, *agg.witnesses), place)
+        elif isinstance(agg, MCount | MSum | HIndex):
+            _check_names(agg.aggregator, (*agg.shares, *agg.witnesses), place)
             dependents.append(_witnessed(name, agg, keys, types, place))
         else:
             dependents.append(_plain(name, agg, types, place))
@@ -118,27 +118,30 @@ def _no_aggregate(column: str, agg: object, place: str, hint: str | None) -> Usa
 
 def _check_names(aggregator: str, columns: Sequence[object], place: str) -> None:
     for column in columns:
-        if column is not None and not isinstance(column, str):
+        if not isinstance(column, str):
             raise not_a_name(f"ra.{aggregator}", column, place, "PARALAGG_UNKNOWN_AGGREGATE")
 
 
-def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapping[str, str], place: str) -> Dependent:
-    name, value = agg.aggregator, agg.value
+def _witnessed(
+    column: str, agg: MCount | MSum | HIndex, keys: Sequence[str], types: Mapping[str, str], place: str
+) -> Dependent:
+    name, shares = agg.aggregator, agg.shares
     if not agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
             f"{agg!r} names no witness for the column {column!r}",
             value=agg,
             place=place,
-            hint='name a witness: ra.mcount("who") counts who, ra.msum("share", "who") sums the greatest share of each',
+            hint='name a witness last: ra.mcount("who") counts who, ra.msum("share", "who") sums the greatest share of '
+            'each, ra.h_index("total", "value", "who") compares the least value of each',
         )
-    if column in types and column != value and column not in agg.witnesses:
+    if column in types and column not in shares and column not in agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
             f"the base has a column {column!r}, which {agg!r} computes",
             value=column,
             place=place,
-            hint=f"drop it; base and step supply {', '.join(c for c in (value, *agg.witnesses) if c)}",
+            hint=f"drop it; base and step supply {', '.join((*shares, *agg.witnesses))}",
         )
     for witness in agg.witnesses:
         if witness in keys:
@@ -150,20 +153,20 @@ def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapp
                 hint="remove it from keys; witnesses are counted for each key",
             )
         _check_type(witness, MCount.aggregator, types, place)
-    witnesses = tuple(Column(w, types[w]) for w in agg.witnesses)
-    if value is None:
-        return Dependent(Column(column, "bigint", nullable=False), name, supplied=witnesses)
-    _check_type(value, name, types, place)
-    if value in keys or value in agg.witnesses:
-        raise UsageError(
-            "PARALAGG_WITNESS",
-            f"the contribution {value!r} of {column!r} is also a {'key' if value in keys else 'witness'}",
-            value=value,
-            place=place,
-            hint="use a separate column for it",
-        )
-    result = Column(column, AGGREGATORS[name].result(types[value]), nullable=False)
-    return Dependent(result, name, supplied=(Column(value, types[value]), *witnesses))
+    for n, share in enumerate(shares):
+        _check_type(share, name, types, place)
+        others = {"key": keys, "witness": agg.witnesses, "contribution": shares[:n]}
+        for kind in (k for k, names in others.items() if share in names):
+            raise UsageError(
+                "PARALAGG_WITNESS",
+                f"the contribution {share!r} of {column!r} is also a {kind}",
+                value=share,
+                place=place,
+                hint="use a separate column for it",
+            )
+    type_ = AGGREGATORS[name].result(types[shares[-1]]) if shares else "bigint"
+    supplied = tuple(Column(c, types[c]) for c in (*shares, *agg.witnesses))
+    return Dependent(Column(column, type_, nullable=False), name, supplied=supplied)
 
 
 def _user_defined(

@@ -17,7 +17,7 @@ from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
 from pyspark_paralagg.lowering.numbered import numbered
 from pyspark_paralagg.lowering.rows import rows_of
-from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
+from pyspark_paralagg.program.aggregators import BY_ORDER, BY_WITNESS
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.program.functor import calls_of
 from pyspark_paralagg.program.names import visible_names
@@ -292,7 +292,7 @@ class Strata:
             return self._aggregators[d.aggregator]
         supplied = [c.name for c in d.supplied]
         if d.definition.is_counted:
-            return (MSum if d.definition.has_shares else MCount)(*supplied)
+            return BY_WITNESS[d.aggregator](*supplied)
         if d.order is not None:
             return BY_ORDER[d.aggregator](d.order)
         return d.aggregator

@@ -160,9 +160,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_WITNESS",
         "UsageError",
-        cause="The columns of `ra.mcount` or `ra.msum` are invalid. A witness is missing, is a key or equals the "
-        "value, "
-        "the base has the result column, or another aggregate uses a supplied column.",
+        cause="The columns of `ra.mcount`, `ra.msum` or `ra.h_index` are invalid. A witness is missing, is a key or "
+        "equals the value, the base has the result column, or another aggregate uses a supplied column.",
         remedy="Name at least one witness that is not a key. Remove the result column from base and step.",
         example="""
             base = spark.sql("SELECT 1L AS node, 2L AS friend")

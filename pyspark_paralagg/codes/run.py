@@ -46,7 +46,8 @@ RUN = (
     ErrorCode(
         "PARALAGG_OVERFLOW",
         "FixpointError",
-        cause="A sum, a count or a greatest common divisor leaves the range of its type.",
+        cause="A sum, a count or a greatest common divisor leaves the range of its type, or a total of `ra.h_index` "
+        "needs too much memory.",
         remedy="Use a wider type: bigint, decimal or double. If the data has a cycle that adds to itself, remove it.",
         example="""
             base = spark.sql("SELECT 1L AS node, tinyint(-128) AS g")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _ROWS = "__paralagg_rows"
 _BEST = "__paralagg_best_"
 _SHARE = "__paralagg_share_"
+_TOTAL = "__paralagg_total_"
 
 
 def aggregate(rows: DataFrame, relation: Relation) -> DataFrame:
@@ -50,17 +51,22 @@ def columns_of(relation: Relation) -> list[Column]:
 def prepared(rows: DataFrame, relation: Relation) -> DataFrame:
     """Return ``rows`` with the window columns that some aggregates need.
 
-    For ``min_by`` and ``max_by``: the best order of the row's key. For ``msum``: the row's share, which is the greatest
-    contribution of its witness in one of that witness' rows and null in the others.
+    For ``min_by`` and ``max_by``: the best order of the row's key. For ``msum`` and ``h_index``: the row's share, which
+    is the best value of its witness in one of that witness' rows, else null. For ``h_index`` the total, too.
     """
     window = Window.partitionBy(*keys_of(relation))
     for d in relation.dependents:
-        if d.definition.has_shares:
-            value, *witnesses = (F.col(quoted(c.name)) for c in d.supplied)
-            witness_window = Window.partitionBy(*keys_of(relation), *witnesses).orderBy(value.desc_nulls_last())
+        if d.definition.shares:
+            columns = [F.col(quoted(c.name)) for c in d.supplied]
+            value, witnesses = columns[d.definition.shares - 1], columns[d.definition.shares :]
+            falls = d.definition.of_witness == "min"
+            best_first = value.asc_nulls_last() if falls else value.desc_nulls_last()
+            witness_window = Window.partitionBy(*keys_of(relation), *witnesses).orderBy(best_first)
             counts = reduce(and_, (w.isNotNull() for w in witnesses), F.row_number().over(witness_window) == 1)
-            share = F.when(counts & (value > 0), value)
+            share = F.when(counts, value) if falls else F.when(counts & (value > 0), value)
             rows = rows.withColumn(_SHARE + d.column.name, share)
+            if falls:
+                rows = rows.withColumn(_TOTAL + d.column.name, F.coalesce(columns[0], F.lit(0)).cast("bigint"))
         if d.order is not None and _BEST + d.order not in rows.columns:
             best = getattr(F, BY_ORDER[d.aggregator].order_aggregator)
             rows = rows.withColumn(_BEST + d.order, best(quoted(d.order)).over(window))
@@ -78,10 +84,8 @@ def _value(d: Dependent, relation: Relation) -> Column:
         return custom_value(d, d.custom, relation)
     if d.definition.moves == "divides":
         return gcd_value(column, d.column.type)
-    if d.definition.has_shares:
-        return F.coalesce(F.sum(quoted(_SHARE + d.column.name)), F.lit(0))
     if d.definition.is_counted:
-        return F.count_distinct(*(F.col(quoted(c.name)) for c in d.supplied))
+        return _counted(d)
     spark = d.definition.spark
     if spark is not None:
         value: Column = getattr(F, spark)(column)
@@ -90,3 +94,22 @@ def _value(d: Dependent, relation: Relation) -> Column:
         raise AssertionError(d)
     # By contract a null order never wins, and min skips a null carried value.
     return F.min(F.when(F.col(quoted(d.order)) == F.col(quoted(_BEST + d.order)), column))
+
+
+def _counted(d: Dependent) -> Column:
+    if not d.definition.shares:
+        return F.count_distinct(*(F.col(quoted(c.name)) for c in d.supplied))
+    share = F.col(quoted(_SHARE + d.column.name))
+    if d.definition.moves == "down":
+        return _h_index(F.min(quoted(_TOTAL + d.column.name)), F.collect_list(share.cast("bigint")))
+    return F.coalesce(F.sum(share), F.lit(0))
+
+
+def _h_index(total: Column, values: Column) -> Column:
+    """Return the h-index of ``total`` witnesses, some of which have these values, and the others any.
+
+    If n values are below h, n of the witnesses do not hold it. So it is at most ``total - n``, and at most the next
+    value.
+    """
+    limits = F.transform(F.array_sort(values), lambda v, n: F.least(v, total - n))
+    return F.greatest(F.array_max(F.concat(limits, F.array(total - F.size(values)))), F.lit(0).cast("bigint"))

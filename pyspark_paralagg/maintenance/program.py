@@ -352,7 +352,7 @@ class Program:
     def _obstacle(self) -> str | None:
         options = self.recursion.options
         if any(d.supplied for d in self.relation.dependents):
-            return "the table has the results of mcount and msum, but not their witnesses"
+            return "the table has the results of mcount, msum and h_index, but not their witnesses"
         if not (self.relation.is_idempotent or self.adds_only):
             return "sums beside other aggregates cannot continue from stored rows"
         if options.get("mode") == "iterate":

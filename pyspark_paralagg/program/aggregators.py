@@ -67,9 +67,10 @@ class Aggregator:
     ``parameters``: ``aggs`` has a call with other columns, ``ra.min_by("dist")``, and not a name. ``arguments`` are the
     numbers of arguments that its form in a Datalog text takes.
 
-    ``is_sum``: values are added. ``counts_rows``: a row without a value counts 1. ``has_shares``: each witness adds a
-    value of its own. ``merged`` is a Python expression of two words, ``{old}`` and ``{new}``; without it the result is
-    the better of the two, or their sum. ``overflow`` is the error message if the result does not fit the type.
+    ``is_sum``: values are added. ``counts_rows``: a row without a value counts 1. ``shares`` is the number of columns
+    that each witness has of its own, before the witness in the call. ``merged`` is a Python expression of two words,
+    ``{old}`` and ``{new}``; without it the result is the better of the two, or their sum. ``overflow`` is the error
+    message if the result does not fit the type.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Aggregator:
     arguments: tuple[int, ...] = (1,)
     is_sum: bool = False
     counts_rows: bool = False
-    has_shares: bool = False
+    shares: int = 0
     merged: str = ""
     overflow: str = ""
 
@@ -101,7 +102,12 @@ class Aggregator:
     @property
     def counts(self) -> bool:
         """Return whether the result is a number of rows or of witnesses."""
-        return self.counts_rows or (self.is_counted and not self.has_shares)
+        return self.counts_rows or (self.is_counted and not self.shares)
+
+    @property
+    def of_witness(self) -> str:
+        """Return the aggregator that keeps the shares of one witness."""
+        return "min" if self.moves == "down" else "max"
 
     @property
     def is_truth(self) -> bool:
@@ -149,13 +155,7 @@ _ADDS: dict[str, Any] = {
     "identity": 0, "is_idempotent": False, "inverse": operator.sub, "moves": "unknown", "spark": "sum", "is_sum": True,
 }  # fmt: skip
 _BY: dict[str, Any] = {"combine": _new, "parameters": "order", "arguments": (2,), **_ORDER}
-_WITNESSES: dict[str, Any] = {
-    "combine": max,
-    "identity": 0,
-    "moves": "up",
-    "is_counted": True,
-    "parameters": "witnesses",
-}
+_WITNESSES: dict[str, Any] = {"is_counted": True, "parameters": "witnesses"}
 
 MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, but the mean of 1, 3 and 5 is 3"
 """The reason why the mean is no aggregator: property 1 does not hold (docs/papers.md: PowerLog, section 3.2)."""
@@ -188,10 +188,17 @@ AGGREGATORS: dict[str, Aggregator] = {
         ),
         Aggregator("min_by", absorbs=("min_by",), **_BY),
         Aggregator("max_by", absorbs=("max_by",), **_BY),
-        Aggregator("mcount", takes="witnesses", accepts=is_orderable, result=_bigint, **_WITNESSES),
         Aggregator(
-            "msum", takes="a number", accepts=is_numeric, result=_sum_type, absorbs=("max",), arguments=(2,),
-            has_shares=True, **_WITNESSES,
+            "mcount", max, takes="witnesses", accepts=is_orderable, identity=0, result=_bigint, moves="up",
+            **_WITNESSES,
+        ),
+        Aggregator(
+            "msum", max, takes="a number", accepts=is_numeric, result=_sum_type, absorbs=("max",), arguments=(2,),
+            moves="up", identity=0, shares=1, **_WITNESSES,
+        ),
+        Aggregator(
+            "h_index", min, result=_bigint, absorbs=("min",), arguments=(3,), moves="down", ends=True, shares=2,
+            **_BITS, **_WITNESSES,
         ),
     )
 }  # fmt: skip
@@ -256,7 +263,7 @@ class MCount:
 
     witnesses: tuple[str, ...]
     aggregator = "mcount"
-    value: str | None = None
+    shares = ()
 
     def __init__(self, *witnesses: str) -> None:
         object.__setattr__(self, "witnesses", witnesses)
@@ -277,13 +284,48 @@ class MSum:
     msum('share', 'who')
     """
 
-    value: str
+    shares: tuple[str]
     witnesses: tuple[str, ...]
     aggregator = "msum"
 
     def __init__(self, value: str, *witnesses: str) -> None:
-        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "shares", (value,))
         object.__setattr__(self, "witnesses", witnesses)
 
     def __repr__(self) -> str:
-        return f"msum({', '.join(map(repr, (self.value, *self.witnesses)))})"
+        return f"msum({', '.join(map(repr, (*self.shares, *self.witnesses)))})"
+
+
+@dataclass(frozen=True, init=False)
+class HIndex:
+    """Find the greatest h that at least h of ``total`` witnesses hold: ``{"h": ra.h_index("total", "value", "who")}``.
+
+    A witness holds h if its ``value`` is at least h. A key has as many witnesses as its ``total`` says, and those that
+    no row names hold any h. Of several rows of a witness the least value counts, of a key the least total. A null value
+    or witness says nothing, so that only the total of the row counts; a null total is 0. The result is a bigint of at
+    least 0.
+
+    The result only falls, so the recursion may read it through a downward threshold. If the values are those of a
+    vertex' neighbours, the fixpoint has the core numbers (:func:`pyspark_paralagg.graph.k_core`); if they are those of
+    the other two edges of each triangle, the truss numbers. Each key takes 4 bytes for each h up to its first total.
+
+    Source: Lü et al. 2016, "The H-index of a network node and its relation to degree and coreness"; Sariyüce, Seshadhri
+    and Pinar 2018, "Local algorithms for hierarchical dense subgraph discovery".
+
+    >>> HIndex("degree", "core", "who")
+    h_index('degree', 'core', 'who')
+    """
+
+    shares: tuple[str, str]
+    witnesses: tuple[str, ...]
+    aggregator = "h_index"
+
+    def __init__(self, total: str, value: str, *witnesses: str) -> None:
+        object.__setattr__(self, "shares", (total, value))
+        object.__setattr__(self, "witnesses", witnesses)
+
+    def __repr__(self) -> str:
+        return f"h_index({', '.join(map(repr, (*self.shares, *self.witnesses)))})"
+
+
+BY_WITNESS: dict[str, type[MCount | MSum | HIndex]] = {c.aggregator: c for c in (MCount, MSum, HIndex)}

@@ -75,7 +75,7 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
     """
     exprs: list[Expr] = []
     grouped = _Grouped(relation, column_ids, branch, place)
-    owners = {c.name: d for d in relation.dependents for c in d.supplied[:1] or (d.column,) if _is_value(c, d)}
+    owners = {c.name: d for d in relation.dependents for c in d.supplied or (d.column,) if _is_value(c, d)}
     for column in relation.supplied:
         d = owners.get(column.name)
         expr = branch.outputs[column_ids[column.name]] if column.name in column_ids else Lit(1, "bigint")
@@ -118,7 +118,7 @@ def _names(branch: Branch) -> dict[str, str]:
 
 def _is_value(column: Column, d: Dependent) -> bool:
     """Return whether ``column`` is the value that ``d`` aggregates, and not one of its witnesses."""
-    return not d.supplied or (d.definition.has_shares and column == d.supplied[0])
+    return not d.supplied or column in d.supplied[: d.definition.shares]
 
 
 def _cast(expr: Expr, column: Column) -> Expr:

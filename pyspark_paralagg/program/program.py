@@ -40,12 +40,13 @@ class Column:
 class View:
     """The origin of a dependent column that no rule writes: a relation of its stratum that has at least its keys.
 
-    ``mcount`` counts the rows of that relation, ``msum`` sums its ``column``, any other aggregator copies ``column``.
-    Rows with a null in one of the additional keys count 0.
+    ``mcount`` counts the rows of that relation, ``msum`` sums its ``column``, ``h_index`` compares it, up to the least
+    ``total``; any other aggregator copies it. Rows with a null in one of the additional keys count 0.
     """
 
     relation: str
     column: str | None = None
+    total: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class Dependent:
     """A dependent column: its aggregator and, for ``min_by``/``max_by``, the ``order`` column.
 
     ``supplied`` are the columns that base rows and rule heads have in its place; if empty, the column itself. For
-    ``mcount`` they are the witness, for ``msum`` the contribution and the witness. The pass ``track_witnesses`` makes
-    relations of them, and sets ``view``. ``custom`` is a user-defined aggregator, and this is its ``part``-th column;
-    the columns of one use are consecutive.
+    ``mcount`` they are the witness, for ``msum`` and ``h_index`` what a witness has, then the witness. The pass
+    ``track_witnesses`` makes relations of them, and sets ``view``. ``custom`` is a user-defined aggregator, and this is
+    its ``part``-th column; the columns of one use are consecutive.
     """
 
     column: Column

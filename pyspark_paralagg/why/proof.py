@@ -92,7 +92,7 @@ class Proof:
         """
         text = f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.row.items())})"
         if self.contributions:
-            return f"{text}   the sum of {sum(p.times for p in self.premises):,} contributions"
+            return f"{text}   of {sum(p.times for p in self.premises):,} contributions"
         times = f", {self.times:,} times" if self.times > 1 else ""
         return text if self.rule is None else f"{text}   by {self.rule}{times}"
 

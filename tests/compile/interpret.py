@@ -35,6 +35,11 @@ def rows_of(source: Input, sources: Sources, results: dict[str, State]) -> list[
     return out
 
 
+def h_index(total: int, values: Iterable[int]) -> int:
+    """The greatest h that at least h of ``total`` witnesses hold: those with a lower value do not, unnamed ones do."""
+    return max(h for h in range(max(0, total) + 1) if h == 0 or total - sum(v < h for v in values) >= h)
+
+
 def aggregate(dependents: tuple[Dependent, ...], key_count: int, rows: Iterable[Row]) -> State:
     groups: dict[Row, list[Row]] = {}
     for row in rows:
@@ -165,6 +170,9 @@ class _Simulation:
             return sum(None not in witness for witness in rows)
         position = next((n for n, s in enumerate(source.dependents) if s.column.name == d.view.column), 0)
         values = [v[position] for witness, v in rows.items() if None not in witness and v[position] is not None]
+        if d.view.total is not None:
+            at = [s.column.name for s in source.dependents].index(d.view.total)
+            return h_index(min(v[at] for v in rows.values()), values)
         return sum(max(0, v) for v in values) if d.aggregator == "msum" else values[0]
 
     def run(self, rounds: int) -> dict[str, State]:

@@ -67,7 +67,7 @@ def test_misuse_is_an_error_with_a_code(client: Client, what: str, kind: str, te
 
 
 @pytest.mark.rotates(runs=4)
-@pytest.mark.slow("strong components and cores start ranks in every round")
+@pytest.mark.slow("strong components start ranks in every round")
 @pytest.mark.parametrize("name", test_graph.ALL)
 def test_graph_algorithm(spark: SparkSession, client: Client, name: str) -> None:
     expected = sorted(map(list, test_graph.small(spark, name).collect()))

@@ -5,9 +5,10 @@ A program is a sequence of units. Each unit is one stratum over the relations be
     plain         without recursion: 1-4 atoms, ``;``, negation, comparisons, functors, body aggregates, several heads
     closure       a recursive set, or two that need each other; keys stay in the data or below a bound
     lattice       $MIN, $MAX, also with $MIN_BY or $MAX_BY, $BITOR, $BITAND, $GCD, $ANY, $ALL in the recursion
-    total         $SUM, $COUNT, $MCOUNT, $MSUM, $MEAN, and min and max without recursion
+    total         $SUM, $COUNT, $MCOUNT, $MSUM, $H_INDEX, $MEAN, and min and max without recursion
     accumulating  $SUM, $COUNT in the recursion, along pairs that ascend or up to a limit
     threshold     a set that reads $MCOUNT or $MSUM through an upward threshold
+    levels        $H_INDEX in the recursion, also through a downward threshold
     rounds        PowerLog's iteration-indexed rules
 
 Values are natural numbers, so additions never decrease a value.
@@ -223,7 +224,7 @@ class Drawing:
 
     def total(self) -> None:
         aggregate = self.choice(
-            "SUM", "COUNT", "SUM", "COUNT", "MCOUNT", "MSUM", "MIN", "MAX", "MIN_BY", "MAX_BY", "MEAN"
+            "SUM", "COUNT", "SUM", "COUNT", "MCOUNT", "MSUM", "H_INDEX", "MIN", "MAX", "MIN_BY", "MAX_BY", "MEAN"
         )
         keys = self.types(0, 2)
         rel = Rel(self.fresh(), keys + (FLOAT if aggregate == "MEAN" else NUMBER))
@@ -235,6 +236,8 @@ class Drawing:
                 value = self.choice("", f"({value})")
             elif aggregate in ("MSUM", "MIN_BY", "MAX_BY"):
                 value = f"({value}, {body.term(NUMBER)})"
+            elif aggregate == "H_INDEX":
+                value = f"({value}, {body.term(NUMBER)}, {body.term(NUMBER)})"
             else:
                 value = f"({value})"
             terms = [body.term(t) for t in keys]
@@ -280,6 +283,19 @@ class Drawing:
             self.clauses.append(f".limit {name}(iterations={limit})")
         self.relations.append(Rel(name, NUMBER * (2 + has_origin)))
 
+    def levels(self) -> None:
+        name = self.fresh()
+        for _ in range(self.number(1, 2)):
+            body = self.body(atoms=(1, 2))
+            key, *supplied = (body.term(NUMBER) for _ in range(4))
+            self.rule(f"{name}({key}, $H_INDEX({', '.join(supplied)}))", body)
+        edge = self._edge("x", "y")
+        total = self.choice("w", "y", str(self.largest)) if "w" in edge else self.choice("y", str(self.largest))
+        value = self.choice("n", "n", f"min(n, {self.constant(NUMBER)})")
+        bound = self.choice("", "", f", n < {self.number(0, 3)}")
+        self.clauses.append(f"{name}(y, $H_INDEX({total}, {value}, x)) :- {name}(x, n), {edge}{bound}.")
+        self.relations.append(Rel(name, NUMBER * 2))
+
     def threshold(self) -> None:
         aggregate = self.choice("MCOUNT", "MSUM")
         member, counted = self.fresh(), self.fresh()
@@ -320,7 +336,8 @@ class Drawing:
 
 
 UNITS = (
-    *("plain",) * 3, *("closure",) * 2, *("lattice",) * 2, *("total",) * 2, "accumulating", "threshold", "rounds",
+    *("plain",) * 3, *("closure",) * 2, *("lattice",) * 2, *("total",) * 2, "accumulating", "threshold",
+    "levels", "rounds",
 )  # fmt: skip
 
 

@@ -1,14 +1,16 @@
-"""Turn ``mcount`` and ``msum`` into relations of witnesses, which are lattices, and columns that count them.
+"""Turn ``mcount``, ``msum`` and ``h_index`` into relations of witnesses, which are lattices, and columns of them.
 
     attends(person, mcount(friend)) :- attends(friend, n), knows(friend, person), n >= 3
 
     attends_by_friend(person, friend) :- attends(friend, n), knows(friend, person), n >= 3
     attends(person, n): n counts the rows of attends_by_friend
 
-Under ``msum`` the witness relation keeps the greatest contribution (``max``) of each witness. The relation's other
-columns move into a relation with the original keys (``attends_values``), from which they are copied. The new relations
-take over base, initial rows and rules. A column with a ``view`` follows its relation within the same application of the
-step, so the iterations do not change. (``$MCOUNT`` in Sun et al., PARALAGG; the state there is the witness map, too.)
+Under ``msum`` the witness relation keeps the greatest contribution (``max``) of each witness; under ``h_index`` the
+least total and value, where a total of null is 0: one that comes late would let the column rise. The relation's other
+columns move into a relation with the original keys (``attends_values``), from which they are copied.
+The new relations take over base, initial rows and rules. A column with a ``view`` follows its relation within the same
+application of the step, so the iterations do not change. (``$MCOUNT`` in Sun et al., PARALAGG; the state there is the
+witness map, too.)
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.program.expr import Expr, Lit
+from pyspark_paralagg.program.branch import may_be_null
+from pyspark_paralagg.program.expr import Call, Expr, Lit
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Column, Dependent, Program, Relation, Rule, View
 
@@ -34,10 +37,14 @@ def track_witnesses(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class _Source:
-    """A new relation; ``columns`` selects from the columns that the original relation is supplied with."""
+    """A new relation; ``columns`` selects from the columns that the original relation is supplied with.
+
+    A null in one of ``totals`` is 0.
+    """
 
     relation: Relation
     columns: tuple[str, ...]
+    totals: tuple[str, ...] = ()
 
 
 class _Tracker:
@@ -58,7 +65,7 @@ class _Tracker:
             own_dependents = [d for d in old.dependents if d.supplied and _witnesses(d) == witnesses]
             source = self._witness_relation(witnesses, own_dependents)
             sources.append(source)
-            views |= {d.column.name: View(source.relation.name, _value(d)) for d in own_dependents}
+            views |= {d.column.name: _view(source.relation.name, d) for d in own_dependents}
         plain = tuple(d for d in old.dependents if not d.supplied)
         if plain:
             name = self._fresh(f"{old.name}_values")
@@ -87,11 +94,11 @@ class _Tracker:
 
     def _witness_relation(self, witnesses: tuple[Column, ...], dependents: Sequence[Dependent]) -> _Source:
         old = self._relation
-        values = {d.supplied[0].name: d.supplied[0] for d in dependents if _value(d)}
+        shares = {c.name: Dependent(c, d.definition.of_witness) for d in dependents for c in _shares(d)}
         name = self._fresh(f"{old.name}_by_{'_'.join(w.name for w in witnesses)}")
-        greatest = tuple(Dependent(c, "max") for c in values.values())
-        relation = Relation(name, (*old.keys, *witnesses), greatest, old.base, old.initial)
-        return _Source(relation, (*self._keys, *(w.name for w in witnesses), *values))
+        relation = Relation(name, (*old.keys, *witnesses), tuple(shares.values()), old.base, old.initial)
+        totals = tuple(t.name for d in dependents for t in _shares(d)[:-1])
+        return _Source(relation, (*self._keys, *(w.name for w in witnesses), *shares), totals)
 
     def _fresh(self, stem: str) -> str:
         name = fresh_name(stem, self._taken)
@@ -127,12 +134,22 @@ class _Tracker:
         return tuple(replace(rule, head=s.relation.name, exprs=self._select(rule.exprs, s)) for s in sources)
 
     def _select(self, exprs: tuple[Expr, ...], source: _Source) -> tuple[Expr, ...]:
-        return tuple(exprs[self._supplied.index(c)] for c in source.columns)
+        selected = ((c, exprs[self._supplied.index(c)]) for c in source.columns)
+        return tuple(_or_zero(e) if c in source.totals else e for c, e in selected)
+
+
+def _or_zero(total: Expr) -> Expr:
+    return Call("Coalesce", (total, Lit(0, total.type)), total.type, nullable=False) if may_be_null(total) else total
+
+
+def _shares(d: Dependent) -> tuple[Column, ...]:
+    return d.supplied[: d.definition.shares]
 
 
 def _witnesses(d: Dependent) -> tuple[Column, ...]:
-    return d.supplied[1:] if d.definition.has_shares else d.supplied
+    return d.supplied[d.definition.shares :]
 
 
-def _value(d: Dependent) -> str | None:
-    return d.supplied[0].name if d.definition.has_shares else None
+def _view(relation: str, d: Dependent) -> View:
+    *totals, value = (None, *(c.name for c in _shares(d)))
+    return View(relation, value, totals[-1] if totals else None)

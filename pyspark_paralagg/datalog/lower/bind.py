@@ -34,10 +34,17 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.shapes import Shape, Shapes
 
 Slot = tuple[str, int]
-"""A column of a head, ``("column", p)``, or one more that its aggregate needs: ``("order", p)``, ``("witness", p)``."""
+"""A column of a head, ``("column", p)``, or one more that its aggregate needs: ``order``, ``total``, ``witness``."""
+
+_SUPPLIED = ("total", "column", "witness")
 
 ONE = "one@"
 """The relation with one row that a rule without atoms reads."""
+
+
+def supplied_kinds(aggregate: str | None) -> tuple[str, ...]:
+    """Return the slots in place of a column that witnesses decide, in the order of the arguments."""
+    return _SUPPLIED[-1 - aggregator_named(aggregate).shares :]
 
 
 class UntypedError(Exception):
@@ -273,10 +280,9 @@ class _Binder:
             return {("column", p): values[0] if values else Lit(1, NUMBER)}
         if aggregator_named(aggregate).is_truth:
             return {("column", p): self.terms.truth(values[0], arg.span)}
-        if aggregator_named(aggregate).has_shares:
-            return {("column", p): values[0], ("witness", p): values[1]}
         if aggregator_named(aggregate).is_counted:
-            return {("witness", p): values[0]}
+            kinds = supplied_kinds(aggregate)
+            return {(kind, p): value for kind, value in zip(kinds, values, strict=True)}
         if (p, -1) in shape.orders:
             return {("column", p): values[0], ("order", p): values[1]}
         return {("column", p): values[0]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog.lower.bind import ONE, Slot, bind
+from pyspark_paralagg.datalog.lower.bind import ONE, Slot, bind, supplied_kinds
 from pyspark_paralagg.datalog.lower.infer import typed_head
 from pyspark_paralagg.datalog.lower.resolved import Source
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, NUMBER, Terms
@@ -198,23 +198,19 @@ def slots(shape: Shape) -> list[Slot]:
 
 
 def supplied(shape: Shape) -> list[Slot]:
-    """Return the slots of base rows and heads: those of the columns, with witnesses for ``mcount`` and ``msum``."""
+    """Return the slots of base rows and heads: those of the columns, or what witnesses have and the witnesses."""
     result: list[Slot] = []
     for kind, p in slots(shape):
         aggregate = shape.aggregates[p] if shape.columns else None
-        is_counted, has_shares = aggregator_named(aggregate).is_counted, aggregator_named(aggregate).has_shares
-        result += [(kind, p)] if has_shares or not is_counted else []
-        result += [("witness", p)] if is_counted else []
+        is_counted = aggregator_named(aggregate).is_counted
+        result += [(k, p) for k in supplied_kinds(aggregate)] if is_counted else [(kind, p)]
     return result
 
 
 def _supplied_columns(column: Column, aggregate: str, types: Mapping[Slot, str], p: int) -> tuple[Column, ...]:
     if not aggregator_named(aggregate).is_counted:
         return ()
-    witness = Column(f"{column.name}@witness", types["witness", p])
-    return (
-        (Column(f"{column.name}@share", column.type), witness) if aggregator_named(aggregate).has_shares else (witness,)
-    )
+    return tuple(Column(f"{column.name}@{kind}", types[kind, p]) for kind in supplied_kinds(aggregate))
 
 
 def _join_order(flat: Flat, atoms: tuple[Atom, ...]) -> tuple[int, ...] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CONSTRAINTS = ("match", "contains")
 _RESERVED = ("min", "max", *_CONSTRAINTS)
 _AGGREGATORS = frozenset((
-    "MIN", "MAX", "SUM", "COUNT", "MCOUNT", "MSUM", "ANY", "ALL", "MIN_BY", "MAX_BY",
+    "MIN", "MAX", "SUM", "COUNT", "MCOUNT", "MSUM", "H_INDEX", "ANY", "ALL", "MIN_BY", "MAX_BY",
     "BITOR", "BITAND", "BIT_OR", "BIT_AND", "COLLECT_SET",
 ))  # fmt: skip
 

@@ -8,8 +8,8 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart
 import org.apache.spark.sql.types._
 
 /**
- * The columns of `target` that follow `source` (`mcount`, `msum`), updated between rounds. A source row changes the
- * count of its target row by its new amount less its previous one. A relation and those that it follows have the same
+ * The columns of `target` that follow `source` (`mcount`, `msum`, `h_index`), updated between rounds. A source row
+ * changes the count of its target row by its new amount less its previous one. A relation and those that it follows have the same
  * distribution, so no exchange is needed.
  */
 final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
@@ -17,18 +17,24 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   private val columns =
     target.spec.dependents.indices.filter(target.spec.dependents(_).view.exists(_.relation == source.index))
       .toArray
-  private val counted = columns.filter(j => target.spec.dependents(j).merging.isCounted)
-  private val copied = columns.filterNot(counted.contains)
+  private val (ranked, unranked) = columns.partition(target.spec.dependents(_).view.get.total >= 0)
+  private val counted = unranked.filter(target.spec.dependents(_).merging.isCounted)
+  private val copied = unranked.filterNot(counted.contains)
   private val from = columns.map(j => j -> target.spec.dependents(j).view.get.column).toMap
 
   /** The amount that each source row has added to each counted column. */
   private val added = counted.map(_ => Array.emptyLongArray)
 
+  /** The h-indexes of each such column, and its totals and the values taken of each source row. */
+  private val hIndexes = ranked.map(_ => new HIndexes)
+  private val totals = ranked.map(target.spec.dependents(_).view.get.total)
+  private val taken = ranked.map(_ => Array.emptyLongArray)
+
   /** The target row of each source row; -1 if not resolved yet. */
   private var targetRows = Array.emptyIntArray
   private val key = new Array[Long](target.shape.keyWords)
 
-  def bytes: Long = targetRows.length * (4L + 8L * counted.length)
+  def bytes: Long = targetRows.length * (4L + 8L * (counted.length + ranked.length)) + hIndexes.map(_.bytes).sum
 
   /** Applies the changed rows of the source after a round of a lattice, and marks the changed rows dirty. */
   def follow(): Unit = update(source.current, source.currentSize, target.state)
@@ -36,6 +42,8 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   /** Recomputes all rows into `pending` after a round of an iterated relation. */
   def recount(): Unit = {
     added.foreach(Arrays.fill(_, 0L))
+    taken.foreach(Arrays.fill(_, HIndexes.Any))
+    hIndexes.foreach(_.clear())
     update(source.state.dirty, source.state.dirtySize, target.pending)
   }
 
@@ -57,6 +65,16 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
         }
         c += 1
       }
+      var r = 0
+      while (r < ranked.length) {
+        val level = rank(r, id, row)
+        val column = into.columns(ranked(r))
+        if (column(id) != level) {
+          column(id) = level
+          changed = true
+        }
+        r += 1
+      }
       copied.foreach { j =>
         changed = true
         into.columns(j)(id) = source.state.columns(from(j))(row)
@@ -70,11 +88,27 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
     }
   }
 
+  /** Takes a source row into column `ranked(r)`, and returns the h-index of its target row. */
+  private def rank(r: Int, id: Int, row: Int): Long = {
+    val j = ranked(r)
+    val before = taken(r)(row)
+    val hasWitness = nulls(row) >>> keys == 0 && isValid(from(j), row)
+    if (hasWitness) taken(r)(row) = math.max(0L, source.state.columns(from(j))(row))
+    hIndexes(r).ensure(target.state.capacity)
+    hIndexes(r).take(id, math.max(0L, source.state.columns(totals(r))(row)), before, taken(r)(row))
+  }
+
+  private def isValid(column: Int, row: Int): Boolean = {
+    val valid = source.state.valid(column)
+    valid == null || valid(row) != 0
+  }
+
   /** Records the amounts of restored rows, which the target contains already. */
   def settle(): Unit = {
     ensure()
     (0 until source.keys.size).filter(row => (source.state.flags(row) & Accumulator.Present) != 0).foreach { row =>
       counted.indices.foreach(c => added(c)(row) = amount(counted(c), row))
+      ranked.indices.foreach(rank(_, targetRow(row), row))
     }
   }
 
@@ -93,6 +127,10 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
       targetRows = Arrays.copyOf(targetRows, source.state.capacity)
       Arrays.fill(targetRows, size, targetRows.length, -1)
       added.indices.foreach(c => added(c) = Arrays.copyOf(added(c), targetRows.length))
+      taken.indices.foreach { r =>
+        taken(r) = Arrays.copyOf(taken(r), targetRows.length)
+        Arrays.fill(taken(r), size, targetRows.length, HIndexes.Any)
+      }
     }
   }
 
@@ -119,9 +157,8 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
     if (nulls(row) >>> keys != 0) 0L
     else if (column < 0) 1L
     else {
-      val valid = source.state.valid(column)
       val word = source.state.columns(column)(row)
-      if (valid != null && valid(row) == 0) 0L
+      if (!isValid(column, row)) 0L
       else source.spec.dependents(column).column.dataType match {
         case DoubleType => positive(java.lang.Double.longBitsToDouble(word))
         case FloatType => positive(java.lang.Float.intBitsToFloat(word.toInt).toDouble)

@@ -29,7 +29,7 @@ object Merge {
  * The properties of an aggregate; `program/aggregators.py` is the same in Python.
  *
  * @param identity the word before the first value; None: the greatest or the least word of the type
- * @param isCounted the column counts or sums the rows of the relation that it follows
+ * @param isCounted the rows of the relation that it follows are its witnesses
  */
 final case class Aggregator(merge: Merge, identity: Option[Long] = None, isCounted: Boolean = false)
 
@@ -50,7 +50,8 @@ object Aggregator {
     "min_by" -> Aggregator(Carried),
     "max_by" -> Aggregator(Carried),
     "mcount" -> Aggregator(Greater, Some(0L), isCounted = true),
-    "msum" -> Aggregator(Greater, Some(0L), isCounted = true))
+    "msum" -> Aggregator(Greater, Some(0L), isCounted = true),
+    "h_index" -> Aggregator(Smaller, isCounted = true))
 
   /** A user's aggregate. It stores the first value as it is, so the identity is never read. */
   private val custom = Aggregator(Custom, Some(0L))

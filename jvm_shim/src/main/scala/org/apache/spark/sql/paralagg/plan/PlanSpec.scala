@@ -35,10 +35,14 @@ final class DependentSpec(json: JValue, relation: Int, @transient reader: PlanRe
   def isCarried: Boolean = merging.merge == Merge.Carried
 }
 
-/** A column that follows another relation of the stratum: its number of rows (-1), or its dependent `column`. */
+/**
+ * A column that follows another relation of the stratum: its number of rows (-1), or its dependent `column`. `total` is
+ * the dependent with the number of witnesses (`h_index`), else -1.
+ */
 final class ViewSpec(json: JValue, reader: PlanReader) extends Serializable {
   val relation: Int = reader.relation(json \ "relation")
   val column: Int = reader.dependent(relation, json \ "column")
+  val total: Int = reader.dependent(relation, json \ "total")
 }
 
 /** A user's aggregator: expressions over `old.c` and `new.c`, one `combine` a column. */
