@@ -43,9 +43,14 @@ def test_clocks_that_differ_say_nothing(seconds: float | None) -> None:
     assert after(replace(FULL, costs=Costs(1.0, 2.0)), seconds) == Costs(1.0, 2.0)
 
 
-@pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 3.4), Costs(10.0, 21.0)])
+@pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 3.1), Costs(100.0, 121.0)])
 def test_small_differences_and_unknown_costs_decide_nothing(costs: Costs) -> None:
     assert not decide.costs_more(costs.deletes, costs.full)
+
+
+@pytest.mark.parametrize("costs", [Costs(1.0, 3.3), Costs(100.0, 123.0)])
+def test_deletes_that_took_longer_are_not_maintained(costs: Costs) -> None:
+    assert decide.costs_more(costs.deletes, costs.full)
 
 
 def test_deletes_from_a_kept_state_have_a_cost_of_their_own() -> None:

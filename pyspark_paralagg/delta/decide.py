@@ -188,7 +188,7 @@ def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
             raise _FullRefresh(reason)
 
 
-_FACTOR, _SLACK = 2.0, 1.5
+_FACTOR, _SLACK = 1.2, 2.0
 """Times of small tables on a busy machine differ less than that."""
 
 

@@ -59,7 +59,7 @@ def deletes(spark: SparkSession) -> dict[str, Any]:
 
 def costs(spark: SparkSession) -> dict[str, Any]:
     """Delete rows where that has cost more than a full refresh, as the log says; limits are set below any cost."""
-    lake = Lake(spark, "costs")
+    lake, limits = Lake(spark, "costs"), (decide._FACTOR, decide._SLACK)
     lake.add("edges", [(n, n + 1, 4) for n in range(9)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
     view = lake.shortest("dist")
@@ -71,7 +71,7 @@ def costs(spark: SparkSession) -> dict[str, Any]:
     lake.add("edges", [(6, 7, 1)], EDGES)
     done.append(view.refresh())
     record = refreshes(view._target)[0][1]
-    decide._FACTOR, decide._SLACK = 2.0, 1.5
+    decide._FACTOR, decide._SLACK = limits
     return {
         "kinds": [d.kind for d in done],
         "reason": done[2].reason,
