@@ -24,7 +24,7 @@ LINES = {
         "command": 3_920,
         "compile": 8_935,
         "connect": 1_740,
-        "datalog": 7_755,
+        "datalog": 7_770,
         "delta": 1_755,
         "graph": 1_220,
         "lowering": 470,

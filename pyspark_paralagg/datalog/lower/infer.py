@@ -13,7 +13,7 @@ from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, datalog
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape
 from pyspark_paralagg.errors import DatalogError
-from pyspark_paralagg.program.aggregators import aggregator_named
+from pyspark_paralagg.program.aggregators import AGGREGATORS, aggregator_named, is_integral
 from pyspark_paralagg.program.sets import element_type, set_type
 
 if TYPE_CHECKING:
@@ -86,7 +86,11 @@ def _wider(current: str | None, new: str) -> str:
 def typed_head(  # noqa: PLR0913, PLR0917 - a rule and the sources of its types
     rule: Flat, bound: Bound, shape: Shape, types: Mapping[Slot, str], terms: Terms, places: Places
 ) -> Bound:
-    """Return ``bound`` with each slot of the head in the relation's type; raise if it needs an explicit conversion."""
+    """Return ``bound`` with each slot of the head in the relation's type.
+
+    Raises ``DatalogError`` if a slot needs an explicit conversion, or has a type that its aggregate does not take.
+    """
+    _check_aggregates(rule, shape, types, places)
     head = {}
     for slot, expr in bound.head.items():
         converted = terms.as_type(expr, types[slot])
@@ -103,3 +107,15 @@ def typed_head(  # noqa: PLR0913, PLR0917 - a rule and the sources of its types
             raise places.error("PARALAGG_DATALOG_TYPE", message, span, value=expr.type, hint=hint)
         head[slot] = converted
     return type(bound)(bound.atoms, bound.conditions, head)
+
+
+def _check_aggregates(rule: Flat, shape: Shape, types: Mapping[Slot, str], places: Places) -> None:
+    for (kind, p), type_ in types.items():
+        definition = AGGREGATORS.get(shape.aggregates[p] or "") if shape.columns else None
+        if definition is None or kind not in ("column", "total") or definition.accepts(type_):
+            continue
+        call = definition.name if "@" in shape.relation else f"${definition.name.upper()}"
+        taken = datalog_type(NUMBER) if definition.accepts is is_integral else "number or float"
+        message = f"{call} takes a {taken}, but here it gets a {datalog_type(type_)}"
+        hint = f"convert the value with to_{'number' if definition.accepts is is_integral else 'float'}"
+        raise places.error("PARALAGG_DATALOG_TYPE", message, rule.head.args[p].span, value=type_, hint=hint)
