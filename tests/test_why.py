@@ -283,6 +283,14 @@ def test_what_cannot_be_asked(spark: SparkSession) -> None:
                 "  edges(src=3, dst=4, weight=2)"
             ),
         ),
+        (
+            ra.graph.k_core,
+            {"id": 2},
+            (
+                "k_core(id=2, core=2)   of 1 contribution\n"
+                "  k_core(id=2, degree=2, core=2, neighbour=2)   by base of k_core"
+            ),
+        ),
     ],
 )
 def test_graph_algorithms_of_one_recursion(

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_UNKNOWN = 1 << 40
-"""More than any degree: the base knows the degrees."""
-
 
 def k_core(
     edges: DataFrame,
@@ -41,18 +38,23 @@ def k_core(
     rows = edges_of(edges, src, dst)
     others = rows.where("src != dst")
     pairs = others.selectExpr("least(src, dst) AS src", "greatest(src, dst) AS dst").distinct()
-    ends = pairs.selectExpr("inline(array(struct(src AS id, 1L AS degree), struct(dst AS id, 1L AS degree)))").union(
+    counted = pairs.selectExpr("inline(array(struct(src AS id, 1L AS degree), struct(dst AS id, 1L AS degree)))").union(
         all_ids(rows.where("src = dst"), vertices).selectExpr("id", "0L")
     )
-    degrees = ends.groupBy("id").agg(F.sum("degree").alias("degree"))
+    degrees = counted.groupBy("id").agg(F.sum("degree").alias("degree"))
+    ends = degrees.selectExpr("id AS end", "degree").alias("degrees")  # the name in proofs
     both = others.union(others.select("dst", "src"))
     aggs: Mapping[str, HIndex] = {"core": HIndex("degree", "core", "neighbour")}
     return recursive_agg(
         degrees.selectExpr("id", "degree", "degree AS core", "id AS neighbour"),
         "id",
         aggs,
-        step=lambda known: known.join(both, F.col("id") == F.col("src")).select(
-            F.col("dst").alias("id"), F.lit(_UNKNOWN).alias("degree"), "core", F.col("src").alias("neighbour")
+        # A neighbour with a number of at least the degree never lets a vertex fall.
+        step=lambda known: (
+            known.join(both, F.col("id") == F.col("src"))
+            .join(ends, F.col("dst") == F.col("end"))
+            .where("core < degree")
+            .select(F.col("dst").alias("id"), "degree", "core", F.col("src").alias("neighbour"))
         ),
         name="k_core",
         backend=backend,

@@ -92,7 +92,8 @@ class Proof:
         """
         text = f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.row.items())})"
         if self.contributions:
-            return f"{text}   of {sum(p.times for p in self.premises):,} contributions"
+            count = sum(p.times for p in self.premises)
+            return f"{text}   of {count:,} contribution{'s' * (count != 1)}"
         times = f", {self.times:,} times" if self.times > 1 else ""
         return text if self.rule is None else f"{text}   by {self.rule}{times}"
 

@@ -95,20 +95,20 @@ final class FixpointLoop(
     (reapplied.toSeq.flatten ++ derivedAgain).foreach(_.settleUnchanged())
   }
 
-  private var capacity = -1L
+  private var size = -1L
 
   /** Reserves the memory of the state if it has grown. */
   private def holdMemory(): Unit = {
-    var latest = 0L
+    val ofViews = views.map(_.bytes).sum
+    var latest = ofViews
     var r = 0
     while (r < parts.length) {
       latest += parts(r).state.capacity + parts(r).ghost.capacity
       r += 1
     }
-    if (latest != capacity) {
-      capacity = latest
-      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.staticBytes(stratum, gang),
-        "the recursive relation")
+    if (latest != size) {
+      size = latest
+      memory.hold(parts.map(_.bytes).sum + ofViews + loop.staticBytes(stratum, gang), "the recursive relation")
     }
   }
 
