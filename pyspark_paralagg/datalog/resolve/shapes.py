@@ -121,9 +121,8 @@ class Shapes:
             self._limit(aggregate)
         arities = AGGREGATORS[name].arguments if name in AGGREGATORS else (1,)
         if len(aggregate.args) not in arities and name in AGGREGATORS:
-            message = (
-                f"${aggregate.name.upper()} takes {' or '.join(map(str, arities))} arguments, not {len(aggregate.args)}"
-            )
+            taken = " or ".join(map(_arguments, arities))
+            message = f"${aggregate.name.upper()} takes {taken}, not {len(aggregate.args)}"
             raise self._places.error("PARALAGG_DATALOG_ARITY", message, aggregate.span, value=aggregate.name)
         return name
 
