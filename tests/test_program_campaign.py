@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import time
 from typing import TYPE_CHECKING
 
@@ -78,7 +77,7 @@ def test_a_wrong_engine_is_found_and_its_program_shrunk() -> None:
     tally = campaign.run(range(31, 32), wrong)
     assert "seed 31" in tally.failures[0]
     assert "rows of e3 differ (run 0): 6 rows, expected 8" in tally.failures[0]
-    assert re.search(r"Case:\ne3\(3, \d\)\.$", tally.failures[0].rstrip())
+    assert tally.failures[0].rstrip().endswith("Case:\ne3(3, 5).")
 
 
 def test_an_engine_that_crashes_is_found() -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mpi_backend.kernels.cache import njit
-from mpi_backend.kernels.flags import PRESENT, QUEUED
+from mpi_backend.kernels.flags import PRESENT
+from mpi_backend.kernels.lists import mark_changed
 
 COUNT, WHOLE, FRACTION, COPY = 0, 1, 2, 3
-_CHANGED_ROW = np.uint8(QUEUED | PRESENT)
 
 
 @njit(nogil=True)
-def follow(  # noqa: C901 - one pass over all columns
-    rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin
-):
+def follow(rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin):
     """Add ``rows`` to the rows ``row_of`` of a view. Return whether a sum overflowed.
 
     ``codes`` has (column, source's column or -1, kind, limit of a decimal) for each column of the view. ``added`` has
@@ -53,12 +51,7 @@ def follow(  # noqa: C901 - one pass over all columns
             added[c, row] = amount
             changed = True
         if changed:
-            if to_f[at] & QUEUED == 0:
-                to_d[to_n[0]] = at
-                to_n[0] += 1
-            to_f[at] |= _CHANGED_ROW
-            if len(to_p) > 0:
-                to_p[at] = origin + row
+            mark_changed(at, origin + row, to_f, to_d, to_n, to_p)
     return failed
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from mpi_backend.kernels.cache import njit
-from mpi_backend.kernels.flags import PRESENT, QUEUED
+from mpi_backend.kernels.flags import PRESENT
+from mpi_backend.kernels.lists import mark_changed
 
 ANY = MISSING = np.iinfo(np.int64).max
 """The value of a witness that holds any h, and the total of a row that has none yet."""
 MOST = np.iinfo(np.int32).max - 8
 """The greatest total: the shim's rows of counts are arrays of Java."""
-_CHANGED_ROW = np.uint8(QUEUED | PRESENT)
 
 
 @njit(nogil=True)
-def follow(  # noqa: C901, PLR0912 - one pass over the rows
+def follow(  # noqa: C901 - one pass over the rows
     rows, done, row_of, nulls, total, value, valid, value_at, taken, totals, levels, lost, first, below, used, to_v,
     to_f, to_d, to_n, to_p, origin,
 ):  # fmt: skip
@@ -59,10 +59,5 @@ def follow(  # noqa: C901, PLR0912 - one pass over the rows
         if to_v[at] == level and to_f[at] & PRESENT:
             continue
         to_v[at] = level
-        if to_f[at] & QUEUED == 0:
-            to_d[to_n[0]] = at
-            to_n[0] += 1
-        to_f[at] |= _CHANGED_ROW
-        if len(to_p) > 0:
-            to_p[at] = origin + row
+        mark_changed(at, origin + row, to_f, to_d, to_n, to_p)
     return len(rows)

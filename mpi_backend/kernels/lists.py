@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 from mpi_backend.kernels.flags import COUNTED, IN_DELTA, PRESENT, QUEUED
 
+_CHANGED = np.uint8(QUEUED | PRESENT)
 UNLINKED = -2
 SCAN_FACTOR = 64
 """A list with more than 1/SCAN_FACTOR of all rows is sorted, by a scan of the flags of all rows."""
@@ -46,6 +47,17 @@ def link(ids, groups, heads, following) -> None:
     for i in range(len(ids)):
         following[ids[i]] = heads[groups[i]]
         heads[groups[i]] = ids[i]
+
+
+@njit(**LEAF)
+def mark_changed(at, parent, flags, dirty, count, parents):
+    """Mark row ``at`` present and changed; in a traced run ``parent`` is the row that it was derived from."""
+    if flags[at] & QUEUED == 0:
+        dirty[count[0]] = at
+        count[0] += 1
+    flags[at] |= _CHANGED
+    if len(parents) > 0:
+        parents[at] = parent
 
 
 @njit(nogil=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from pyspark_paralagg.api.arguments import not_a_name, type_name
 from pyspark_paralagg.api.user_aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError, VerificationError
-from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, HIndex, MaxBy, MCount, MinBy, MSum
+from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, MaxBy, MCount, MinBy, Witnessed
 from pyspark_paralagg.program.program import Column, Dependent
 from pyspark_paralagg.program.schema import did_you_mean
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-Aggregation = str | MinBy | MaxBy | MCount | MSum | HIndex | UserAggregator
+Aggregation = str | MinBy | MaxBy | Witnessed | UserAggregator
 """A value of ``aggs``."""
 
 _WRITTEN = {"order": "the column that decides", "witnesses": "the column that is a witness"}
@@ -52,7 +52,7 @@ def typed_dependents(
                 place=place,
                 hint="name each column separately; only ra.aggregator(..., columns=(...)) takes several",
             )
-        elif isinstance(agg, MCount | MSum | HIndex):
+        elif isinstance(agg, Witnessed):
             _check_names(agg.aggregator, (*agg.shares, *agg.witnesses), place)
             dependents.append(_witnessed(name, agg, keys, types, place))
         else:
@@ -122,9 +122,7 @@ def _check_names(aggregator: str, columns: Sequence[object], place: str) -> None
             raise not_a_name(f"ra.{aggregator}", column, place, "PARALAGG_UNKNOWN_AGGREGATE")
 
 
-def _witnessed(
-    column: str, agg: MCount | MSum | HIndex, keys: Sequence[str], types: Mapping[str, str], place: str
-) -> Dependent:
+def _witnessed(column: str, agg: Witnessed, keys: Sequence[str], types: Mapping[str, str], place: str) -> Dependent:
     name, shares = agg.aggregator, agg.shares
     if not agg.witnesses:
         raise UsageError(

@@ -14,7 +14,7 @@ from pyspark_paralagg.api.collected import as_sets
 from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
 from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider, renamed, widened
 from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.program.aggregators import HIndex, MCount, MSum
+from pyspark_paralagg.program.aggregators import Witnessed
 from pyspark_paralagg.program.program import Column, Relation
 from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
@@ -164,7 +164,7 @@ def _names(keys: Keys, aggs: Aggregations) -> Iterator[str]:
     named: list[object] = [keys] if isinstance(keys, str) else list(keys) if isinstance(keys, Collection) else []
     for column, agg in (aggs or {}).items() if isinstance(aggs, Mapping) else ():
         named += [column] if isinstance(column, str) else column
-        if isinstance(agg, MCount | MSum | HIndex):
+        if isinstance(agg, Witnessed):
             named += [*agg.shares, *agg.witnesses]
     yield from (n for n in named if isinstance(n, str))
 

@@ -59,7 +59,7 @@ def prepared(rows: DataFrame, relation: Relation) -> DataFrame:
         if d.definition.shares:
             columns = [F.col(quoted(c.name)) for c in d.supplied]
             value, witnesses = columns[d.definition.shares - 1], columns[d.definition.shares :]
-            falls = d.definition.of_witness == "min"
+            falls = d.definition.witness_aggregator == "min"
             best_first = value.asc_nulls_last() if falls else value.desc_nulls_last()
             witness_window = Window.partitionBy(*keys_of(relation), *witnesses).orderBy(best_first)
             counts = reduce(and_, (w.isNotNull() for w in witnesses), F.row_number().over(witness_window) == 1)

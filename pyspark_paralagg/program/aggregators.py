@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,7 @@ class Aggregator:
         return self.counts_rows or (self.is_counted and not self.shares)
 
     @property
-    def of_witness(self) -> str:
+    def witness_aggregator(self) -> str:
         """Return the aggregator that keeps the shares of one witness."""
         return "min" if self.moves == "down" else "max"
 
@@ -249,8 +249,19 @@ class MaxBy:
 BY_ORDER: dict[str, type[MinBy | MaxBy]] = {c.aggregator: c for c in (MinBy, MaxBy)}
 
 
-@dataclass(frozen=True, init=False)
-class MCount:
+@dataclass(frozen=True, repr=False)
+class Witnessed:
+    """A call with columns of witnesses, last, and with the ``shares`` that each witness has of its own."""
+
+    shares: tuple[str, ...]
+    witnesses: tuple[str, ...]
+    aggregator: ClassVar[str]
+
+    def __repr__(self) -> str:
+        return f"{self.aggregator}({', '.join(map(repr, (*self.shares, *self.witnesses)))})"
+
+
+class MCount(Witnessed):
     """Count distinct witnesses: ``aggs={"n": ra.mcount("who")}`` over a base and a step with a column ``who``.
 
     The relation has the keys and ``n``, but not ``who``. The count only grows, so the recursion may read it through an
@@ -261,19 +272,13 @@ class MCount:
     mcount('who')
     """
 
-    witnesses: tuple[str, ...]
     aggregator = "mcount"
-    shares = ()
 
     def __init__(self, *witnesses: str) -> None:
-        object.__setattr__(self, "witnesses", witnesses)
-
-    def __repr__(self) -> str:
-        return f"mcount({', '.join(map(repr, self.witnesses))})"
+        super().__init__((), witnesses)
 
 
-@dataclass(frozen=True, init=False)
-class MSum:
+class MSum(Witnessed):
     """Sum the greatest contribution of each distinct witness: ``{"total": ra.msum("share", "who")}``.
 
     A contribution that is null or negative counts as 0, as does every contribution of a witness with a null. The sum
@@ -284,20 +289,13 @@ class MSum:
     msum('share', 'who')
     """
 
-    shares: tuple[str]
-    witnesses: tuple[str, ...]
     aggregator = "msum"
 
     def __init__(self, value: str, *witnesses: str) -> None:
-        object.__setattr__(self, "shares", (value,))
-        object.__setattr__(self, "witnesses", witnesses)
-
-    def __repr__(self) -> str:
-        return f"msum({', '.join(map(repr, (*self.shares, *self.witnesses)))})"
+        super().__init__((value,), witnesses)
 
 
-@dataclass(frozen=True, init=False)
-class HIndex:
+class HIndex(Witnessed):
     """Find the greatest h that at least h of ``total`` witnesses hold: ``{"h": ra.h_index("total", "value", "who")}``.
 
     A witness holds h if its ``value`` is at least h. A key has as many witnesses as its ``total`` says, and those that
@@ -316,16 +314,10 @@ class HIndex:
     h_index('degree', 'core', 'who')
     """
 
-    shares: tuple[str, str]
-    witnesses: tuple[str, ...]
     aggregator = "h_index"
 
     def __init__(self, total: str, value: str, *witnesses: str) -> None:
-        object.__setattr__(self, "shares", (total, value))
-        object.__setattr__(self, "witnesses", witnesses)
-
-    def __repr__(self) -> str:
-        return f"h_index({', '.join(map(repr, (*self.shares, *self.witnesses)))})"
+        super().__init__((total, value), witnesses)
 
 
 BY_WITNESS: dict[str, type[MCount | MSum | HIndex]] = {c.aggregator: c for c in (MCount, MSum, HIndex)}

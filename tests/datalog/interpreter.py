@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from compile.interpret import h_index
 from datalog.operations import COMPARE, OPERATIONS, constrain
 from datalog.tree import (
     TRUE,
@@ -57,10 +58,6 @@ def _by_witness(rows: list[Row]) -> dict[Any, list[Any]]:
     return {w: [x for _, x, v in rows if v == w] for *_, w in rows}
 
 
-def _h_index(total: int, values: list[int]) -> int:
-    return max((h for h in range(1, total + 1) if total - sum(x < h for x in values) >= h), default=0)
-
-
 # Map the arguments of a group's rows to the aggregate's value. MIN_BY and MAX_BY get (value, order).
 AGGREGATES: dict[str, Callable[[list[Row]], Any]] = {
     "MIN": _fold("min"),
@@ -69,7 +66,7 @@ AGGREGATES: dict[str, Callable[[list[Row]], Any]] = {
     "COUNT": lambda rows: sum(row[0] if row else 1 for row in rows),
     "MCOUNT": lambda rows: len(set(rows)),
     "MSUM": lambda rows: sum(max(0, *(x for x, v in rows if v == w), 0) for w in {w for _, w in rows}),
-    "H_INDEX": lambda rows: _h_index(min(n for n, _, _ in rows), [min(g) for g in _by_witness(rows).values()]),
+    "H_INDEX": lambda rows: h_index(min(n for n, _, _ in rows), [min(g) for g in _by_witness(rows).values()]),
     "ANY": lambda rows: any(x for (x,) in rows),
     "ALL": lambda rows: all(x for (x,) in rows),
     "MIN_BY": lambda rows: min((x, v) for v, x in rows)[1],

@@ -94,7 +94,7 @@ class _Tracker:
 
     def _witness_relation(self, witnesses: tuple[Column, ...], dependents: Sequence[Dependent]) -> _Source:
         old = self._relation
-        shares = {c.name: Dependent(c, d.definition.of_witness) for d in dependents for c in _shares(d)}
+        shares = {c.name: Dependent(c, d.definition.witness_aggregator) for d in dependents for c in _shares(d)}
         name = self._fresh(f"{old.name}_by_{'_'.join(w.name for w in witnesses)}")
         relation = Relation(name, (*old.keys, *witnesses), tuple(shares.values()), old.base, old.initial)
         totals = tuple(t.name for d in dependents for t in _shares(d)[:-1])
@@ -151,5 +151,5 @@ def _witnesses(d: Dependent) -> tuple[Column, ...]:
 
 
 def _view(relation: str, d: Dependent) -> View:
-    *totals, value = (None, *(c.name for c in _shares(d)))
-    return View(relation, value, totals[-1] if totals else None)
+    shares = [c.name for c in _shares(d)]
+    return View(relation, shares[-1] if shares else None, shares[0] if len(shares) > 1 else None)

@@ -115,7 +115,9 @@ def _check_aggregates(rule: Flat, shape: Shape, types: Mapping[Slot, str], place
         if definition is None or kind not in ("column", "total") or definition.accepts(type_):
             continue
         call = definition.name if "@" in shape.relation else f"${definition.name.upper()}"
-        taken = datalog_type(NUMBER) if definition.accepts is is_integral else "number or float"
+        taken, functor = (
+            ("number", "to_number") if definition.accepts is is_integral else ("number or float", "to_float")
+        )
         message = f"{call} takes a {taken}, but here it gets a {datalog_type(type_)}"
-        hint = f"convert the value with to_{'number' if definition.accepts is is_integral else 'float'}"
+        hint = f"convert the value with {functor}"
         raise places.error("PARALAGG_DATALOG_TYPE", message, rule.head.args[p].span, value=type_, hint=hint)

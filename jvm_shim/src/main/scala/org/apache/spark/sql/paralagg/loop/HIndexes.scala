@@ -15,6 +15,8 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 private[loop] final class HIndexes {
   import HIndexes._
 
+  /** The last value of each witness, by row of the witness relation. */
+  private var taken = Array.emptyLongArray
   private var totals = Array.emptyLongArray
   private var levels = Array.emptyLongArray
 
@@ -23,10 +25,11 @@ private[loop] final class HIndexes {
   private var below = Array.empty[Array[Int]]
   private var ofValues = 0L
 
-  def bytes: Long = totals.length * 24L + ofValues
+  def bytes: Long = taken.length * 8L + totals.length * 24L + ofValues
 
   /** Forgets all witnesses. */
   def clear(): Unit = {
+    taken = Array.emptyLongArray
     totals = Array.emptyLongArray
     levels = Array.emptyLongArray
     lost = Array.emptyIntArray
@@ -34,23 +37,25 @@ private[loop] final class HIndexes {
     ofValues = 0
   }
 
-  /** Makes room for rows below `size`. */
-  def ensure(size: Int): Unit = if (size > totals.length) {
-    val before = totals.length
-    totals = Arrays.copyOf(totals, size)
-    levels = Arrays.copyOf(levels, size)
-    Arrays.fill(totals, before, size, Missing)
-    lost = Arrays.copyOf(lost, size)
-    below = Arrays.copyOf(below, size)
+  /** Makes room for rows below `size`, and for witnesses below `witnesses`. */
+  def ensure(size: Int, witnesses: Int): Unit = {
+    if (size > totals.length) {
+      totals = lengthened(totals, size)
+      levels = Arrays.copyOf(levels, size)
+      lost = Arrays.copyOf(lost, size)
+      below = Arrays.copyOf(below, size)
+    }
+    if (witnesses > taken.length) taken = lengthened(taken, witnesses)
   }
 
   /**
-   * Takes a row of the witness relation and returns the h-index of row `id`.
+   * Takes row `witness` of the witness relation and returns the h-index of row `id`.
    *
-   * @param before the value of the witness in the row before, [[HIndexes.Any]] if there was none
+   * @param value at most the one before; [[HIndexes.Any]] if the row has none
    */
-  def take(id: Int, total: Long, before: Long, value: Long): Long = {
-    if (totals(id) == Missing) levels(id) = total
+  def take(id: Int, total: Long, witness: Int, value: Long): Long = {
+    val before = taken(witness)
+    if (totals(id) == Any) levels(id) = total
     if (total < totals(id)) totals(id) = total
     if (value < before && value < levels(id)) {
       if (below(id) == null) below(id) = values(levels(id))
@@ -58,6 +63,7 @@ private[loop] final class HIndexes {
       if (before < levels(id)) below(id)(before.toInt) -= 1
       else lost(id) += 1
     }
+    if (value < before) taken(witness) = value
     var level = levels(id)
     while (level > 0 && totals(id) - lost(id) < level) {
       level -= 1
@@ -78,8 +84,13 @@ private[loop] final class HIndexes {
 
 private[loop] object HIndexes {
 
-  /** The value of a witness that holds any h. */
+  /** The value of a witness that holds any h, and the total of a row that has none yet. */
   final val Any = Long.MaxValue
-  private final val Missing = Long.MaxValue
   private final val MostValues = Int.MaxValue - 8
+
+  private def lengthened(a: Array[Long], size: Int): Array[Long] = {
+    val longer = Arrays.copyOf(a, size)
+    Arrays.fill(longer, a.length, size, Any)
+    longer
+  }
 }

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types._
 
 /**
  * The columns of `target` that follow `source` (`mcount`, `msum`, `h_index`), updated between rounds. A source row
- * changes the count of its target row by its new amount less its previous one. A relation and those that it follows have the same
- * distribution, so no exchange is needed.
+ * changes the count of its target row by its new amount less its previous one. A relation and those that it follows have
+ * the same distribution, so no exchange is needed.
  */
 final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   private val keys = target.spec.keys.length
@@ -25,16 +25,14 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   /** The amount that each source row has added to each counted column. */
   private val added = counted.map(_ => Array.emptyLongArray)
 
-  /** The h-indexes of each such column, and its totals and the values taken of each source row. */
   private val hIndexes = ranked.map(_ => new HIndexes)
   private val totals = ranked.map(target.spec.dependents(_).view.get.total)
-  private val taken = ranked.map(_ => Array.emptyLongArray)
 
   /** The target row of each source row; -1 if not resolved yet. */
   private var targetRows = Array.emptyIntArray
   private val key = new Array[Long](target.shape.keyWords)
 
-  def bytes: Long = targetRows.length * (4L + 8L * (counted.length + ranked.length)) + hIndexes.map(_.bytes).sum
+  def bytes: Long = targetRows.length * (4L + 8L * counted.length) + hIndexes.map(_.bytes).sum
 
   /** Applies the changed rows of the source after a round of a lattice, and marks the changed rows dirty. */
   def follow(): Unit = update(source.current, source.currentSize, target.state)
@@ -42,7 +40,6 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   /** Recomputes all rows into `pending` after a round of an iterated relation. */
   def recount(): Unit = {
     added.foreach(Arrays.fill(_, 0L))
-    taken.foreach(Arrays.fill(_, HIndexes.Any))
     hIndexes.foreach(_.clear())
     update(source.state.dirty, source.state.dirtySize, target.pending)
   }
@@ -90,12 +87,11 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
 
   /** Takes a source row into column `ranked(r)`, and returns the h-index of its target row. */
   private def rank(r: Int, id: Int, row: Int): Long = {
-    val j = ranked(r)
-    val before = taken(r)(row)
-    val hasWitness = nulls(row) >>> keys == 0 && isValid(from(j), row)
-    if (hasWitness) taken(r)(row) = math.max(0L, source.state.columns(from(j))(row))
-    hIndexes(r).ensure(target.state.capacity)
-    hIndexes(r).take(id, math.max(0L, source.state.columns(totals(r))(row)), before, taken(r)(row))
+    val column = from(ranked(r))
+    val hasValue = nulls(row) >>> keys == 0 && isValid(column, row)
+    val value = if (hasValue) math.max(0L, source.state.columns(column)(row)) else HIndexes.Any
+    hIndexes(r).ensure(target.state.capacity, targetRows.length)
+    hIndexes(r).take(id, math.max(0L, source.state.columns(totals(r))(row)), row, value)
   }
 
   private def isValid(column: Int, row: Int): Boolean = {
@@ -113,11 +109,7 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   }
 
   private def mark(into: Accumulator, id: Int, row: Int): Unit = {
-    if ((into.flags(id) & Accumulator.Queued) == 0) {
-      into.dirty(into.dirtySize) = id
-      into.dirtySize += 1
-    }
-    into.flags(id) = (into.flags(id) | Accumulator.Queued | Accumulator.Present).toByte
+    into.enqueue(id)
     if (target.isTraced) into.parents(id) = RowAddress.of(source.index, loop.me, row)
   }
 
@@ -127,10 +119,6 @@ final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
       targetRows = Arrays.copyOf(targetRows, source.state.capacity)
       Arrays.fill(targetRows, size, targetRows.length, -1)
       added.indices.foreach(c => added(c) = Arrays.copyOf(added(c), targetRows.length))
-      taken.indices.foreach { r =>
-        taken(r) = Arrays.copyOf(taken(r), targetRows.length)
-        Arrays.fill(taken(r), size, targetRows.length, HIndexes.Any)
-      }
     }
   }
 
