@@ -162,7 +162,7 @@ sparks: $(foreach v,$(WHEEL_SPARKS),build/sparks/$(v).xml) ## counts of passed t
 	PYTHONPATH=.:tests $(RUN) -m campaigns.sparks $^
 
 SMOKE := tests/test_fixtures.py tests/sql/test_old_spark.py tests/cluster/test_two_executors.py \
-	-k '(pagerank or string or min_by or negat or path or old_spark or in_one_jvm) and not dataframes and not secured'
+	-k '(pagerank or string or min_by or negat or path or old_spark or two_executors) and not dataframes and not secured'
 smoke: ## some fixtures and two executors on the oldest and the newest Spark
 	for spark in $(firstword $(WHEEL_SPARKS)) $(lastword $(WHEEL_SPARKS)); do \
 		$(MAKE) --no-print-directory test-spark VERSION=$$spark PYTEST="$(SMOKE)" || exit 1; \

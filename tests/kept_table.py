@@ -78,8 +78,9 @@ class Table:
         return [tuple(row) for row in self.rows if row[0] == key]
 
     def _take(self, run: Continuation) -> None:
-        derived = run.materialized().df
-        changed, removed = run.upserts(derived).collect(), run.removed(derived).collect()
+        derived = run.materialized()
+        changed, removed = run.upserts(derived.df).collect(), run.removed(derived.df).collect()
+        derived.free()
         replaced, left = ({tuple(row)[: self.keys] for row in rows} for rows in (changed, removed))
         before = {tuple(row) for row in self.rows}
         keys = {tuple(row)[: self.keys] for row in self.rows}

@@ -2,7 +2,7 @@
 
 A scenario (``scenario_*.py``) is a separate process, because a Python process has one Spark context. It starts a
 session, runs experiments, and prints one JSON line for each fact. A test reads one fact by name. A scenario runs once,
-when a test first reads a fact. A scenario that hangs is killed with its processes; the facts printed until then count.
+when a test first reads a fact. A scenario that hangs is killed with its processes, and each of its tests fails.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ PYTHON_PATH = python_path(HERE.parent.parent, HERE.parent, HERE)
 class Facts:
     """The facts that a scenario printed, its log (of Spark and the engine), and how it ended."""
 
-    def __init__(self, facts: dict[str, dict[str, Any]], log: str, end: str) -> None:
+    def __init__(self, facts: dict[str, dict[str, Any]], log: str, end: str, *, hung: bool) -> None:
         self.by_name = facts
         self.log = log
         self.end = end
+        self.hung = hung
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
         fact = self.by_name.get(name)
+        assert not self.hung, f"the scenario {self.end}, after {list(self.by_name)}; its log ends:\n{self._tail()}"
         assert fact is not None, f"the scenario {self.end} before it printed {name!r}; its log ends:\n{self._tail()}"
         assert "failed" not in fact, f"{fact['failed']}\nthe scenario's log ends:\n{self._tail()}"
         return fact["value"]
@@ -127,14 +129,14 @@ def _facts(command: Sequence[str], folder: Path, seconds: int, env: Mapping[str,
             command, cwd=folder, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True
         )
         try:
-            end = f"ended with code {process.wait(seconds)}"
+            end, hung = f"ended with code {process.wait(seconds)}", False
         except subprocess.TimeoutExpired:
-            end = f"was killed after {seconds} s"
+            end, hung = f"was killed after {seconds} s", True
         finally:
             _kill_group(process)
     lines = (folder / "stdout").read_text().splitlines()
     facts = [json.loads(line) for line in lines if line.startswith('{"fact"')]
-    return Facts({fact["fact"]: fact for fact in facts}, (folder / "stderr").read_text(), end)
+    return Facts({fact["fact"]: fact for fact in facts}, (folder / "stderr").read_text(), end, hung=hung)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -23,7 +23,7 @@ private[paralagg] object KeptStates {
   def take(name: Int, task: Int): Option[KeptState] = {
     val blocks = SparkEnv.get.blockManager
     blocks.getLocalValues(RDDBlockId(name, task)).map { found =>
-      val state = found.data.toSeq.head.asInstanceOf[KeptState] // all values, which releases the block's lock
+      val state = found.data.toList.head.asInstanceOf[KeptState] // reads to the end, which releases the block's lock
       blocks.removeBlock(RDDBlockId(name, task))
       state
     }
