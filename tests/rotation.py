@@ -5,8 +5,14 @@ A test with many settings carries ``@pytest.mark.rotates(runs, by=...)``. Its it
 all of them.
 
 Tests that share an expensive process rotate together. ``rotates(runs, turns={parameter: values})``: a run takes the
-items of the values whose turn it is, and so the same values in all tests of a module. ``rotates(runs, turn=N)``: one of
-``runs`` successive runs takes the module as a whole; modules with different ``turn`` are in different runs.
+items of the values whose turn it is, and so the same values in all tests of a module; a test without the parameter is
+in every run. ``rotates(runs, turn=N)``: one of ``runs`` successive runs takes the item or the module; items with
+different ``turn`` are in different runs.
+
+Of several marks each leaves out its share. Their numbers of runs have no common divisor, so that each item has its day.
+Marks of a test replace that of its module.
+
+A test of several engines that carries no mark rotates over two runs by its parameter ``engine`` or ``backend``.
 
 ``pytest --whole`` (``make test-all``) takes all at once. ``pytest --day N`` repeats the choice of a day,
 which the head of every run names.
@@ -16,12 +22,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from hashlib import sha256
+from itertools import combinations
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pytest
+
+ENGINES = ("engine", "backend")
+"""The parameters of tests that run on several engines."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,30 +62,63 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def left_out(items: Iterable[Any], day: int) -> list[Any]:
     """Return the items of rotating tests whose turn is not on ``day``."""
-    groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Any]]] = defaultdict(lambda: defaultdict(list))
-    runs: dict[tuple[str, ...], int] = {}
-    out = []
+    tests: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("rotates")
-        if mark is not None and "turn" in mark.kwargs:
-            if (mark.kwargs["turn"] + day) % mark.kwargs["runs"]:
-                out.append(item)
-        elif mark is not None and "turns" in mark.kwargs:
-            [(name, values)] = mark.kwargs["turns"].items()
-            if (values.index(item.callspec.params[name]) + day) % mark.kwargs["runs"]:
-                out.append(item)
-        elif mark is not None:
-            test = (str(item.path), item.originalname)
-            runs[test] = mark.kwargs["runs"]
-            parameters = item.callspec.params
-            groups[test][tuple(str(parameters[p]) for p in mark.kwargs.get("by", ()))].append(item)
-    return out + [
+        tests[str(item.path), getattr(item, "originalname", None) or item.name].append(item)
+    out: list[Any] = []
+    for (_, name), of_test in tests.items():
+        marks = _marks(of_test[0])
+        _check(marks)
+        parameters = of_test[0].callspec.params if hasattr(of_test[0], "callspec") else {}
+        engine = next((p for p in ENGINES if p in parameters), None)
+        if not marks and engine is not None:
+            waits = _waiting_values(of_test, engine, day + _offset(name))
+        else:
+            waits = {id(item) for mark in marks for item in _waiting(mark, of_test, day, _offset(name))}
+        out += [item for item in of_test if id(item) in waits]
+    return out
+
+
+def _marks(item: Any) -> list[pytest.Mark]:  # noqa: ANN401 - an item of pytest, or the part of it that is read
+    return [m for m in item.own_markers if m.name == "rotates"] or list(item.iter_markers("rotates"))
+
+
+def _offset(name: str) -> int:
+    """Return a number for a test, so that the tests of a module begin on different days."""
+    return int.from_bytes(sha256(name.encode()).digest()[:4], "big")
+
+
+def _check(marks: list[pytest.Mark]) -> None:
+    """Raise ``ValueError`` if some items of a test with these marks would be in no run."""
+    for a, b in combinations([m.kwargs["runs"] for m in marks], 2):
+        if gcd(a, b) > 1:
+            raise ValueError(f"rotates(runs={a}) and rotates(runs={b}) of one test: some items would never run")
+
+
+def _waiting(mark: pytest.Mark, of_test: list[Any], day: int, offset: int) -> list[Any]:
+    """Return the items of a test that one of its marks leaves out."""
+    runs = mark.kwargs["runs"]
+    if "turn" in mark.kwargs:
+        return of_test if (mark.kwargs["turn"] + day) % runs else []
+    if "turns" in mark.kwargs:
+        [(name, values)] = mark.kwargs["turns"].items()
+        turns = [(item, getattr(item, "callspec", None)) for item in of_test]
+        return [i for i, c in turns if c and name in c.params and (values.index(c.params[name]) + day) % runs]
+    groups: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+    for item in of_test:
+        groups[tuple(str(item.callspec.params[p]) for p in mark.kwargs.get("by", ()))].append(item)
+    return [
         item
-        for test, of_test in groups.items()
-        for number, group in enumerate(of_test.values())
+        for number, group in enumerate(groups.values())
         for turn, item in enumerate(group)
-        if (turn + number + day) % runs[test]
+        if (turn + number + day + offset) % runs
     ]
+
+
+def _waiting_values(of_test: list[Any], parameter: str, day: int) -> set[int]:
+    """Return the items of a test with the values of ``parameter`` that only the next run takes."""
+    values = list(dict.fromkeys(str(item.callspec.params[parameter]) for item in of_test))
+    return {id(i) for i in of_test if (values.index(str(i.callspec.params[parameter])) + day) % 2}
 
 
 def parameters_of(test: str, request: pytest.FixtureRequest) -> list[dict[str, Any]]:

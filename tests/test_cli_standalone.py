@@ -24,6 +24,8 @@ from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, US
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 DICE = random.Random(18)  # noqa: S311 - no secret
 EDGES = [(DICE.randrange(30), DICE.randrange(30)) for _ in range(45)]
 

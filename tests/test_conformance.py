@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DATA = Path(__file__).parents[2] / "shared" / "conformance"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="../shared/conformance is absent (it is not part of the project)"
-)
+pytestmark = [
+    pytest.mark.skipif(not DATA.is_dir(), reason="../shared/conformance is absent (it is not part of the project)"),
+    pytest.mark.rotates(runs=3),
+]
 
 UNREACHED = 9223372036854775807
 DAMPING = 0.85

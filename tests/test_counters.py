@@ -16,6 +16,8 @@ from pyspark_paralagg.errors import DatalogError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 TEXT = """
 .type Pair = [a: symbol, b: number]
 .decl road(x: symbol, y: symbol, km: float)

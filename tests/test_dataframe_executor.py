@@ -18,6 +18,8 @@ from pyspark_paralagg.backends.spark import SparkBackend
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 CHAIN = [(i, i + 1, 1) for i in range(1, 6)]
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
 

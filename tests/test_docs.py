@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 DATALOG = ROOT / "docs" / "datalog.md"
 COMMANDS = ("sh", "bash")
 

@@ -12,6 +12,7 @@ import pytest
 from campaigns.faults import isolation
 
 pytestmark = [
+    pytest.mark.rotates(runs=3),
     pytest.mark.skipif(isolation.reason_against() is not None, reason=str(isolation.reason_against())),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Functions = Mapping[str, Callable[..., Any]]
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 SCALARS: dict[str, Callable[..., Any]] = {
     "weight": lambda s, n: sum(map(ord, s)) + n,
     "up": lambda s: s.upper(),

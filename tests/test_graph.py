@@ -21,6 +21,8 @@ from pyspark_paralagg.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 DATA = Path(__file__).parents[2] / "shared" / "conformance"
 SEEDS = [1, 2, 3]
 EDGES = "src bigint, dst bigint, weight bigint"

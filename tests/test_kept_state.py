@@ -19,6 +19,8 @@ from pyspark_paralagg.maintenance.continuation import NotMaintainableError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 KEPT = (
     "shortest paths",
     "parents",

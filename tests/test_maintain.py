@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Tables = Mapping[str, DataFrame]
     Rows = list[tuple[Any, ...]]
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 EDGES, STARTS = "src bigint, dst bigint, w bigint", "node bigint, dist bigint"
 
 

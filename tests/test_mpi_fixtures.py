@@ -40,7 +40,11 @@ SETTINGS = {
     "all ends heavy": (2, "--edges-a-rank", "1000", "--heavy-parts", "1e9"),
 }
 
+A_THIRD = pytest.mark.rotates(runs=3, turns={"name": CASES})
+"""Most of the time is compilation: a run takes the same fixtures by the command and on ranks."""
 
+
+@A_THIRD
 @pytest.mark.parametrize("name", CASES)
 def test_command_without_spark_gives_the_rows_of_the_fixture(tmp_path: Path, name: str) -> None:
     """By Parquet, which can say nulls, NaN, and types that Datalog has no name for."""
@@ -87,7 +91,8 @@ def on_ranks(
     return rows
 
 
-@pytest.mark.rotates(runs=6, by=("name",))
+@A_THIRD
+@pytest.mark.rotates(runs=5, by=("name",))
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_ranks_give_the_rows_of_the_fixture(

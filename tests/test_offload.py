@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 pytest.importorskip("numba", reason="the MPI engine needs numba")
 pytest.importorskip("mpi4py", reason="ranks need mpi4py")
 

@@ -16,6 +16,8 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 ENGINES = ("spark", "local", "mpi")
 EDGES = [(1, 2, 4), (2, 3, 5), (3, 1, 1), (3, 4, 1), (1, 4, 20), (4, 4, 0)]
 TYPES = {

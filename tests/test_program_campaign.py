@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 MOST_REFUSED = 0.15
 SECONDS = 20
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 PROJECT = Path(__file__).parents[1]
 
 

@@ -18,6 +18,8 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 WORDS = {
     "agg": "max", "type": "double", "first": "1.0D", "later": "8.0D", "filter": None, "w": "NULL", "carried": False,
     "ansi": "true", "zone": "UTC",

@@ -30,6 +30,8 @@ from pyspark_paralagg.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 ROOT = Path(__file__).parents[1]
 FITS = ShimJar("/a.jar", "4.2.0", "11d")
 CODE = "PARALAGG_SHIM_MISMATCH"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 BACKENDS = ("spark", "local", "dataframe", "python")
 
 

@@ -12,7 +12,11 @@ from spark_versions import since
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow("one JVM whose queries fail, are cancelled or wait for slots")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.rotates(runs=2, turn=0),
+    pytest.mark.slow("one JVM whose queries fail, are cancelled or wait for slots"),
+]
 PROMPT_SECONDS = 2  # documented as half a second; more for a machine that runs other tests
 
 

@@ -10,7 +10,11 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow("one JVM that uses results in many ways, with and without AQE")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.rotates(runs=2, turn=1),
+    pytest.mark.slow("one JVM that uses results in many ways, with and without AQE"),
+]
 
 
 @pytest.mark.parametrize("use", ["limits", "shapes", "stored", "sql"])

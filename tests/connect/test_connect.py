@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from caller import Client
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z), x < 3."
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from caller import Client
 
-pytestmark = since("4.0", "Spark 3.5 has its Connect server in a jar apart")
+pytestmark = [since("4.0", "Spark 3.5 has its Connect server in a jar apart"), pytest.mark.rotates(runs=3)]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 Spark's analyser resolves the SQL, types and casts included, as it does for a step. One query computes Spark's rows. If
 the engine raises an error for a row, a query computes that row alone. ``PARALAGG_EXPRESSIONS`` is the number of
-expressions in each test. Each is compiled once and then loaded from the cache of kernels.
+expressions in each part of a test. Each is compiled once and then loaded from the cache of kernels.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "50"))
-ROWS, ERRORS = 40, 60
+COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "17"))
+PARTS = range(3)
+ROWS, ERRORS = 40, 20
 TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
 DATA = rows(ROWS, seed=1)
 _MAX_UNPORTABLE = 0.35
@@ -135,10 +136,12 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
 
 
 @pytest.mark.slow("all functions are compiled to machine code")
+@pytest.mark.rotates(runs=3)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ansi", [False], indirect=True)
-def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) -> None:
+def test_values_equal_sparks_without_ansi(spark: SparkSession, part: int, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
-    expressions = drawn(spark, seed=10_000)
+    expressions = drawn(spark, seed=10_000 + part * COUNT)
     spark_rows = (
         data(spark).selectExpr("id", *(f"{d.sql} AS e{n}" for n, d in enumerate(expressions))).orderBy("id").collect()
     )
@@ -154,10 +157,12 @@ def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) ->
 
 
 @pytest.mark.slow("all functions are compiled to machine code")
+@pytest.mark.rotates(runs=3)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("ansi", [True], indirect=True)
-def test_values_and_errors_equal_sparks_with_ansi(spark: SparkSession, *, ansi: bool) -> None:
+def test_values_and_errors_equal_sparks_with_ansi(spark: SparkSession, part: int, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
-    expressions = drawn(spark, seed=20_000)
+    expressions = drawn(spark, seed=20_000 + part * COUNT)
     values: dict[tuple[int, int], Any] = {}
     errors: dict[int, tuple[int, str]] = {}
     for n, expression in enumerate(expressions):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 MOST = 1.3
 """The largest work of a rank by the average, over the whole run."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ATOMS = 60
 NODES = 7
+BACKENDS = [("local",), ("mpi", "--ranks", "2"), ("spark",)]
 EDGES = ".decl e(a: number, b: number)\n" + " ".join(f"e({n}, {n % NODES + 1})." for n in range(1, NODES + 1))
 STEPS = ", ".join(f"e(x{n}, x{n + 1})" for n in range(ATOMS - 1))
 CHAIN = f"""{EDGES}
@@ -39,8 +40,9 @@ def after(node: int, steps: int) -> int:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.rotates(runs=3, turns={"backend": BACKENDS})
 @pytest.mark.slow("machine code for a rule of sixty atoms")
-@pytest.mark.parametrize("backend", [("local",), ("mpi", "--ranks", "2"), ("spark",)], ids=lambda b: b[0])
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b[0])
 def test_a_chain_of_sixty_atoms_recurses(tmp_path: Path, backend: tuple[str, ...]) -> None:
     if backend[0] == "mpi":
         pytest.importorskip("mpi4py")
@@ -50,6 +52,7 @@ def test_a_chain_of_sixty_atoms_recurses(tmp_path: Path, backend: tuple[str, ...
     assert run(tmp_path, CHAIN, "--backend", *backend) == [str(n) for n in sorted(reached)]
 
 
+@pytest.mark.rotates(runs=3, turn=2)
 @pytest.mark.slow("machine code for a rule of sixty atoms")
 def test_a_star_of_sixty_atoms(tmp_path: Path) -> None:
     assert run(tmp_path, STAR, "--backend", "local") == [f"{n}\t{2 * after(n, 1)}" for n in range(1, NODES + 1)]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from mpi.staged import Row
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 MAX_ROWS = (1, 300, 1 << 22)
 """Rows after which the loop returns: at once, in the middle of a pass, never."""
 

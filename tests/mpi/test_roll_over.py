@@ -20,6 +20,8 @@ from benchmarks.sub_buckets import measure, write
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 _STEP = "edge(x, y, _)."
 MORE = {
     "made texts": 'p(x, x) :- word(x, _, _). p(x, cat(y, "/")) :- p(x, y), strlen(y) < 9. '

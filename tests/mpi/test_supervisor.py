@@ -21,6 +21,8 @@ from mpi_backend.launch.process_tree import descendants
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 STANDIN = Path(__file__).parent / "standin.py"
 ROOT = STANDIN.parents[2]
 # The heartbeat timeout is ten seconds; tests use two.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = since("4.1", "its own recursive CTEs run")
+pytestmark = [since("4.1", "its own recursive CTEs run"), pytest.mark.rotates(runs=3)]
 Rows = list[tuple[object, ...]]
 
 PATHS = """WITH RECURSIVE path(node, d, hops) AS (
