@@ -17,6 +17,8 @@ from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.graph import components
+from pyspark_paralagg.graph.small import strong_components
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +27,8 @@ pytestmark = pytest.mark.rotates(runs=3)
 
 DATA = Path(__file__).parents[2] / "shared" / "conformance"
 SEEDS = [1, 2, 3]
+STRONG = [None, "spark"]
+"""Backends of strong components: without one the driver finishes few edges, so that no recursion runs here."""
 EDGES = "src bigint, dst bigint, weight bigint"
 ISOLATED = 99
 
@@ -146,19 +150,44 @@ def simple(rows: list[tuple[int, int, int]]) -> nx.Graph:
 
 
 @pytest.mark.rotates(runs=5)
+@pytest.mark.parametrize("backend", STRONG)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_strong_components_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
+def test_strong_components_are_those_of_networkx(spark: SparkSession, seed: int, backend: str | None) -> None:
     rows, edges, vertices = graphs(spark, seed)
     expected = {v: min(c) for c in nx.strongly_connected_components(digraph(rows)) for v in c}
-    expect(ra.graph.strongly_connected_components(edges, vertices), expected)
+    expect(ra.graph.strongly_connected_components(edges, vertices, backend=backend), expected)
 
 
-def test_a_chain_of_strong_components(spark: SparkSession) -> None:
+@pytest.mark.parametrize("few", [0, 20, 100])
+def test_strong_components_of_few_edges_are_finished_in_the_driver(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """At once, after a first round, or not at all; ids are strings."""
+    monkeypatch.setattr(components, "FEW_EDGES", few)
+    names = [f"v{n}" for n in range(40)]
+    pairs = [(names[n], names[n + 1 if n % 4 < 3 else n - 3]) for n in range(40)]  # circles of four
+    pairs += [(names[n], names[n + 1]) for n in range(3, 39, 4)] + [("b", "a"), ("a", "b")]
+    expected = {v: min(c) for c in nx.strongly_connected_components(nx.DiGraph(pairs)) for v in c}
+    edges = spark.createDataFrame(pairs, "src string, dst string")
+    assert dict(rows_of(ra.graph.strongly_connected_components(edges))) == expected
+
+
+def test_strong_components_in_this_process_are_those_of_networkx() -> None:
+    for seed in range(300):
+        dice = random.Random(seed)  # noqa: S311 - reproducible
+        n = dice.randrange(1, 14)
+        edges = [(dice.randrange(n), dice.randrange(n)) for _ in range(dice.randrange(30))]
+        expected = [sorted(c) for c in nx.strongly_connected_components(nx.DiGraph(edges)) if len(c) > 1]
+        assert sorted(sorted(c) for c in strong_components(edges)) == sorted(expected), edges
+
+
+@pytest.mark.parametrize("backend", STRONG)
+def test_a_chain_of_strong_components(spark: SparkSession, backend: str | None) -> None:
     """Thirty pairs in a row: each round takes many of them at once."""
     pairs = [(2 * i, 2 * i + 1) for i in range(30)]
     rows = [e for a, b in pairs for e in ((a, b, 1), (b, a, 1), (b, b + 1, 1))]
     expected = {v: a for a, b in pairs for v in (a, b)} | {60: 60}
-    expect(ra.graph.strongly_connected_components(frame(spark, EDGES, rows)), expected)
+    expect(ra.graph.strongly_connected_components(frame(spark, EDGES, rows), backend=backend), expected)
 
 
 @pytest.mark.rotates(runs=5)

@@ -26,7 +26,7 @@ LINES = {
         "connect": 1_740,
         "datalog": 7_770,
         "delta": 1_755,
-        "graph": 1_220,
+        "graph": 1_300,
         "lowering": 470,
         "maintenance": 1_330,
         "plan": 760,
