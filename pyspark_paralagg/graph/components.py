@@ -171,6 +171,6 @@ def _of_one_colour(edges: DataFrame, colours: DataFrame) -> DataFrame:
 
 def _few(edges: DataFrame, backend: str | None) -> list[Any] | None:
     """Return the edges if this process finishes them, else None: few whose ids are equal here as in Spark, or none."""
-    most = FEW_EDGES if backend is None and edges.schema["src"].dataType.simpleString() in _PLAIN_TYPES else 0
+    most = FEW_EDGES if backend in {None, "auto"} and edges.schema["src"].dataType.simpleString() in _PLAIN_TYPES else 0
     rows = edges.limit(most + 1).collect()
     return rows if len(rows) <= most else None

@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
-    """Return a function: ``scenario(name, *arguments, seconds=120)`` runs a scenario once and returns its facts."""
+    """Return a function: ``scenario(name, *arguments, seconds=150)`` runs a scenario once and returns its facts."""
     finished: dict[tuple[str, ...], Facts] = {}
 
     def facts(name: str, *arguments: str, seconds: int = 150) -> Facts:

@@ -22,7 +22,7 @@ PROMPT_SECONDS = 2  # documented as half a second; more for a machine that runs 
 
 @pytest.fixture
 def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conftest.py
-    return scenario("one_jvm", seconds=240)
+    return scenario("one_jvm", seconds=480)
 
 
 def test_success_leaves_nothing(facts: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ INLINE = 16 * 1024  # the largest message inside a vote
 
 @pytest.fixture(params=HOWS)
 def facts(scenario: Callable[..., Any], request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - Facts of conftest.py
-    return scenario("two_executors", request.param, seconds=240)
+    return scenario("two_executors", request.param, seconds=480)
 
 
 def test_rows_are_the_same_as_in_one_jvm(facts: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conft
     why = obstacle()
     if why is not None:
         pytest.skip(why)
-    return scenario("two_hosts", seconds=240)
+    return scenario("two_hosts", seconds=480)
 
 
 def test_the_hosts_share_no_files_and_each_has_an_executor(facts: dict[str, Any]) -> None:
