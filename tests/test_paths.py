@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Edge = tuple[Any, Any, int]
 
+pytestmark = pytest.mark.rotates(runs=3)
+
 ENGINES = ("spark", "local", "python", "mpi", "dataframe")
 CYCLES = [(1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 4, 0), (4, 3, 0), (4, 5, 0), (5, 6, 2), (3, 6, 2), (6, 6, 0), (7, 1, 1)]
 
