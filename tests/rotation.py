@@ -67,16 +67,21 @@ def left_out(items: Iterable[Any], day: int) -> list[Any]:
         tests[str(item.path), getattr(item, "originalname", None) or item.name].append(item)
     out: list[Any] = []
     for (_, name), of_test in tests.items():
-        marks = _marks(of_test[0])
+        marks, offset = _marks(of_test[0]), _offset(name)
         _check(marks)
-        parameters = of_test[0].callspec.params if hasattr(of_test[0], "callspec") else {}
-        engine = next((p for p in ENGINES if p in parameters), None)
+        engine = next((p for p in ENGINES if p in _parameters(of_test[0])), None)
         if not marks and engine is not None:
-            waits = _waiting_values(of_test, engine, day + _offset(name))
+            engines = list(dict.fromkeys(str(_parameters(item)[engine]) for item in of_test))
+            waiting = _waiting_values(of_test, engine, engines, 2, day + offset)
         else:
-            waits = {id(item) for mark in marks for item in _waiting(mark, of_test, day, _offset(name))}
+            waiting = [item for mark in marks for item in _waiting(mark, of_test, day, offset)]
+        waits = {id(item) for item in waiting}
         out += [item for item in of_test if id(item) in waits]
     return out
+
+
+def _parameters(item: Any) -> dict[str, Any]:  # noqa: ANN401 - an item of pytest, or the part of it that is read
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def _marks(item: Any) -> list[pytest.Mark]:  # noqa: ANN401 - an item of pytest, or the part of it that is read
@@ -102,11 +107,10 @@ def _waiting(mark: pytest.Mark, of_test: list[Any], day: int, offset: int) -> li
         return of_test if (mark.kwargs["turn"] + day) % runs else []
     if "turns" in mark.kwargs:
         [(name, values)] = mark.kwargs["turns"].items()
-        turns = [(item, getattr(item, "callspec", None)) for item in of_test]
-        return [i for i, c in turns if c and name in c.params and (values.index(c.params[name]) + day) % runs]
+        return _waiting_values(of_test, name, [str(v) for v in values], runs, day)
     groups: dict[tuple[str, ...], list[Any]] = defaultdict(list)
     for item in of_test:
-        groups[tuple(str(item.callspec.params[p]) for p in mark.kwargs.get("by", ()))].append(item)
+        groups[tuple(str(_parameters(item)[p]) for p in mark.kwargs.get("by", ()))].append(item)
     return [
         item
         for number, group in enumerate(groups.values())
@@ -115,10 +119,10 @@ def _waiting(mark: pytest.Mark, of_test: list[Any], day: int, offset: int) -> li
     ]
 
 
-def _waiting_values(of_test: list[Any], parameter: str, day: int) -> set[int]:
-    """Return the items of a test with the values of ``parameter`` that only the next run takes."""
-    values = list(dict.fromkeys(str(item.callspec.params[parameter]) for item in of_test))
-    return {id(i) for i in of_test if (values.index(str(i.callspec.params[parameter])) + day) % 2}
+def _waiting_values(of_test: list[Any], name: str, values: list[str], runs: int, day: int) -> list[Any]:
+    """Return the items of a test whose value of the parameter ``name`` other runs take."""
+    given = [(item, _parameters(item)) for item in of_test]
+    return [item for item, p in given if name in p and (values.index(str(p[name])) + day) % runs]
 
 
 def parameters_of(test: str, request: pytest.FixtureRequest) -> list[dict[str, Any]]:

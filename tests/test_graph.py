@@ -162,7 +162,7 @@ def test_strong_components_are_those_of_networkx(spark: SparkSession, seed: int,
 def test_strong_components_of_few_edges_are_finished_in_the_driver(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """At once, after a first round, or not at all; ids are strings."""
+    """Not at all, after a first round, or at once; ids are strings."""
     monkeypatch.setattr(components, "FEW_EDGES", few)
     names = [f"v{n}" for n in range(40)]
     pairs = [(names[n], names[n + 1 if n % 4 < 3 else n - 3]) for n in range(40)]  # circles of four

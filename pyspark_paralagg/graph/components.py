@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FEW_EDGES = 1 << 14
 """So many edges are finished in this process: a tenth of a second, where a round takes one or two."""
 _PLAIN_TYPES = {"tinyint", "smallint", "int", "bigint", "string", "date"}
+"""Ids of these types are equal in Python where they are in Spark."""
 
 
 def connected_components(
@@ -93,16 +94,17 @@ def strongly_connected_components(
     left = rows.where("src != dst").localCheckpoint()
     ids = all_ids(rows.where("src = dst"), vertices)
     roots = ids.selectExpr("id", "id AS root").where("false")
-    few = _few(left, backend)
+    most = FEW_EDGES if backend in {None, "auto"} and dict(left.dtypes)["src"] in _PLAIN_TYPES else 0
+    few = _few(left, most)
     while few is None:
         colours = kept(_colours(left, backend))
         reaching = kept(_reaching_roots(left, colours, backend))
         ids, roots = ids.union(colours.select("id")), roots.union(reaching)
         left = _without(left, reaching)
-        few = _few(left, backend)
+        few = _few(left, most)
         if few is None:
             left = _of_one_colour(left, colours)
-            few = _few(left, backend)
+            few = _few(left, most)
     ids = ids.union(all_ids(left, None))
     pairs = [(vertex, component[0]) for component in strong_components(few) for vertex in component]
     roots = roots.union(left.sparkSession.createDataFrame(pairs, roots.schema))
@@ -169,8 +171,7 @@ def _of_one_colour(edges: DataFrame, colours: DataFrame) -> DataFrame:
     return edges.join(same, ["src", "dst"], "left_semi").select("src", "dst").localCheckpoint()
 
 
-def _few(edges: DataFrame, backend: str | None) -> list[Any] | None:
-    """Return the edges if this process finishes them, else None: few whose ids are equal here as in Spark, or none."""
-    most = FEW_EDGES if backend in {None, "auto"} and edges.schema["src"].dataType.simpleString() in _PLAIN_TYPES else 0
+def _few(edges: DataFrame, most: int) -> list[Any] | None:
+    """Return the edges if they are at most ``most``, else None."""
     rows = edges.limit(most + 1).collect()
     return rows if len(rows) <= most else None
