@@ -40,7 +40,7 @@ final class MemoryAccount(context: TaskContext) {
     if (consumer.getUsed < bytes + strings) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
-        s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${consumer.getUsed >> 20} MiB for it.",
+        s"a task needs ${bytes >> 20} MiB for $what, and Spark's memory manager has ${consumer.getUsed >> 20} MiB for it.",
         "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]) or use more, smaller tasks." +
           (if (mayMap) ""
            else " With spark.io.encryption.enabled, indexes stay in memory: mapped files are not encrypted."))
