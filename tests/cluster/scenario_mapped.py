@@ -253,7 +253,7 @@ if __name__ == "__main__":
             master,
             {
                 "spark.driver.memory": "700m",
-                "spark.memory.fraction": "0.005" if how == "cluster" else "0.01",
+                "spark.memory.fraction": "0.005" if how == "cluster" else "0.008",
                 "spark.buffer.pageSize": "64k",
                 "spark.io.encryption.enabled": str(how == "encrypted").lower(),
                 "spark.sql.adaptive.enabled": "false",
