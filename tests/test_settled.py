@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EDGES = "src bigint, dst bigint, w bigint"
+BACKENDS = ("spark", "local", "mpi", "python")
 
 
 def walk(edges: DataFrame) -> Callable[[DataFrame], DataFrame]:
@@ -57,8 +58,15 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def two_ranks(spark: SparkSession) -> None:
+    spark.conf.set("spark.paralagg.mpi.ranks", "2")
+    spark.conf.set("spark.paralagg.mpi.oversubscribe", "true")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", CASES)
-def test_it_goes_on_to_the_rows_of_the_whole(spark: SparkSession, case: str) -> None:
+def test_it_goes_on_to_the_rows_of_the_whole(spark: SparkSession, case: str, backend: str) -> None:
     keys, aggs, step, start = CASES[case]
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     rng = random.Random(case)  # noqa: S311 - the same each time
@@ -72,12 +80,25 @@ def test_it_goes_on_to_the_rows_of_the_whole(spark: SparkSession, case: str) -> 
     whole = base(every).recursive_agg(keys, aggs, step=step(every), backend="spark", mode="trust")
     derived = base(new) if step is double else step(new)(before)
     candidates = derived if start else base(new).unionAll(derived)
-    changed = continued(candidates, before, keys, aggs, step(every), "spark")
+    changed = continued(candidates, before, keys, aggs, step(every), backend)
     expected = {tuple(r) for r in whole.collect()} - {tuple(r) for r in before.collect()}
     assert {tuple(r) for r in changed.collect()} == expected
     assert len(expected) > 0
     assert changed.count() == len(expected)
     assert "settled" in ra.explain(changed, "plan")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_rules_read_no_settled_row(spark: SparkSession, backend: str) -> None:
+    edges = frame(spark, EDGES, [*((i, i + 1, 1) for i in range(200)), (0, 150, 100)])
+    before = spark.range(151).selectExpr("id AS node", "id AS dist").localCheckpoint()
+    candidates = spark.sql("SELECT 150L AS node, 100L AS dist")
+    changed = continued(candidates, before, "node", {"dist": "min"}, walk(edges), backend)
+    assert changed.count() == 51
+    report = ra.report(changed)
+    assert report is not None
+    assert report.tuples == 201
+    assert sum(r["work"] for r in report.rounds) <= 51
 
 
 def continued(  # noqa: PLR0913, PLR0917 - a recursion
@@ -97,15 +118,6 @@ def test_plain_dataframes_do_not_go_on(spark: SparkSession) -> None:
     with pytest.raises(ra.UnsupportedError, match="cannot continue 'r' from its stored rows") as caught:
         continued(before, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, [])), "dataframe")
     assert caught.value.code == "PARALAGG_NOT_CONTINUABLE"
-
-
-@pytest.mark.parametrize("backend", ["local", "python"])
-def test_engines_without_settled_rows_return_the_same_rows(spark: SparkSession, backend: str) -> None:
-    edges = [(0, 1, 5), (1, 2, 1), (2, 1, 1), (0, 2, 2), (7, 8, 1)]
-    before = spark.sql("SELECT * FROM VALUES (0L, 0L), (1L, 5L), (2L, 6L) AS r(node, dist)")
-    candidates = spark.sql("SELECT 2L AS node, 2L AS dist")
-    changed = continued(candidates, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, edges)), backend)
-    assert sorted(tuple(r) for r in changed.collect()) == [(1, 3), (2, 2)]
 
 
 def test_a_sum_does_not_go_on(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.codegen.values import Value, equal, less, store, wrap
-from mpi_backend.kernels.flags import PRESENT, QUEUED
+from mpi_backend.kernels.flags import PRESENT, QUEUED, SETTLED
 from mpi_backend.state.identity import identity
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.program.sets import is_set_merge
@@ -336,6 +336,6 @@ class Accumulating:
             with self.code.block(f"if ({flags} & {QUEUED}) == 0:"):
                 self.code.line(f"{self.name}_d[{self.name}_n[0]] = {row}")
                 self.code.line(f"{self.name}_n[0] += 1")
-            self.code.line(f"{flags} |= np.uint8({marked})")
+            self.code.line(f"{flags} = {flags} & np.uint8({255 - SETTLED}) | np.uint8({marked})")
         if self.traced:
             self.code.line(f"{self.name}_p[{row}] = {origin}")

@@ -8,3 +8,5 @@ IN_DELTA = 4
 """The row belongs to the delta that rules read in this iteration."""
 COUNTED = 8
 """The row is included in the totals of a report."""
+SETTLED = 16
+"""The row is unchanged since before the run (settled relations)."""

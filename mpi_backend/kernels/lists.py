@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mpi_backend.kernels.cache import LEAF, njit
-from mpi_backend.kernels.flags import COUNTED, IN_DELTA, PRESENT, QUEUED
+from mpi_backend.kernels.flags import COUNTED, IN_DELTA, PRESENT, QUEUED, SETTLED
 
-_CHANGED = np.uint8(QUEUED | PRESENT)
+_CHANGED, _NOT_SETTLED = np.uint8(QUEUED | PRESENT), np.uint8(255 - SETTLED)
 UNLINKED = -2
 SCAN_FACTOR = 64
 """A list with more than 1/SCAN_FACTOR of all rows is sorted, by a scan of the flags of all rows."""
@@ -55,7 +55,7 @@ def mark_changed(at, parent, flags, dirty, count, parents):
     if flags[at] & QUEUED == 0:
         dirty[count[0]] = at
         count[0] += 1
-    flags[at] |= _CHANGED
+    flags[at] = (flags[at] & _NOT_SETTLED) | _CHANGED
     if len(parents) > 0:
         parents[at] = parent
 

@@ -54,7 +54,7 @@ class Evaluation(Protocol):
 
     @property
     def tuples(self) -> int:
-        """Return the number of rows on this rank."""
+        """Return the number of rows on this rank, settled ones too."""
 
     @property
     def bytes(self) -> int:
@@ -130,7 +130,7 @@ def _run_stratum(
     loaded_at = time.perf_counter()
     evaluation.run()
     looped_at = time.perf_counter()
-    is_counted = len(names) == 1 and names[0] in counted
+    is_counted = len(names) == 1 and names[0] in counted and not facts.stratum.relations[0].settled
     results = {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
     run.results |= results | {r.name: numbered(results[r.name], comm) for r in facts.stratum.relations if r.numbered}
     seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}

@@ -131,9 +131,12 @@ class FixpointLoop:
         self._passes.reset()
 
     def start(self) -> None:
-        """Set the relations to R_0: the initial rows, or else the base rows."""
+        """Set the relations to R_0: the initial rows, or else the base rows; both if the initial rows are settled."""
+        self._settle()
         for p in self._parts:
-            rows = self._loop.initial.get(p.name, self._loop.base[p.name])
+            rows = self._loop.base[p.name]
+            if not p.planned.settled:
+                rows = self._loop.initial.get(p.name, rows)
             p.grow()
             self._runner.put(p, p.state, rows)
             if p.delta is not None:
@@ -145,6 +148,18 @@ class FixpointLoop:
         self._follow_views()
         if not self._stratum.in_place:
             self._publish()
+
+    def _settle(self) -> None:
+        """Put the initial rows of settled relations into the state, all indexes and copies, but into no delta."""
+        settled = [p for p in self._parts if p.planned.settled]
+        for p in settled:
+            p.grow()
+            self._runner.put(p, p.state, self._loop.initial[p.name])
+            rounds.take_current(p)
+        if settled and not self._stratum.in_place:
+            self._publish()
+        for p in settled:
+            rounds.settle_current(p)
 
     def step(self) -> Array:
         """Run one iteration. Return the sums of the votes."""

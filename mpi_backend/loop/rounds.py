@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
-from mpi_backend.kernels.flags import PRESENT
+from mpi_backend.kernels.flags import PRESENT, SETTLED
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,14 @@ def take_current(p: RelationPart) -> None:
     ids = p.current[: p.size]
     lists.mark_delta(p.state.f, ids)
     p.rows += lists.count_new(p.state.f, ids)
+
+
+def settle_current(p: RelationPart) -> None:
+    """Mark the current rows as settled. None is current then."""
+    ids = p.current[: p.size]
+    lists.unmark_delta(p.state.f, ids)
+    p.state.f[ids] |= np.uint8(SETTLED)
+    p.size = 0
 
 
 def read_all(p: RelationPart) -> None:

@@ -92,7 +92,7 @@ class Tuples:
         return self.loop.bytes
 
     def results(self) -> dict[str, Table]:
-        """Return the rows of each relation. Collective."""
+        """Return the rows of each relation; of a settled one, those that have changed. Collective."""
         return {p.name: self._merge_sub_buckets(p, self._rows(p)) for p in self.loop.parts.values()}
 
     def _merge_sub_buckets(self, p: RelationPart, table: Table) -> Table:
@@ -106,7 +106,7 @@ class Tuples:
         return route(table, p.planned.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
 
     def _rows(self, p: RelationPart) -> Table:
-        ids = p.present()
+        ids = p.changed()
         columns = [p.key_column(c, ids, self.loop.strings) for c in range(len(p.planned.keys))]
         for j in range(len(p.planned.dependents)):
             nulls = p.state.k[j, ids] == 0 if p.shape.dependents[j] else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
-from mpi_backend.kernels.flags import QUEUED
+from mpi_backend.kernels.flags import QUEUED, SETTLED
 from mpi_backend.state.identity import identity
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.types import Column, type_of, words_of_doubles
@@ -188,6 +188,11 @@ class RelationPart:
         """Return the ids that have a row, sorted."""
         size = min(len(self.keys), self.state.capacity)
         return np.arange(size, dtype=np.int32) if self.rows == size else lists.present(self.state.f, size)
+
+    def changed(self) -> Array:
+        """Return the ids that have a row which is not settled, sorted."""
+        ids = self.present()
+        return ids[self.state.f[ids] & SETTLED == 0] if self.planned.settled else ids
 
     @property
     def name(self) -> str:

@@ -59,7 +59,7 @@ class OffloadBackend:
         request = self._request(job.session)
         _check(request, job.session)
         offload = _Ranks(self.name, job.session, request, is_tried=self._is_tried)
-        return job.changed_only(Builder(job.restarted(), reason, offload).build())
+        return Builder(job, reason, offload).build()
 
     def _request(self, session: SparkSession) -> Request:
         from mpi_backend.launch.preflight import Request  # noqa: PLC0415 - only offloading needs it

@@ -7,11 +7,10 @@ result of ``Job.apply`` have the relation's columns, in the relation's order and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.lowering.joins import without
 from pyspark_paralagg.program.traced import traced
 
 if TYPE_CHECKING:
@@ -42,17 +41,6 @@ class Seed:
     def accumulating(self) -> tuple[str, ...]:
         """Return the columns that add up: ``sum`` and ``count``."""
         return tuple(d.column.name for d in self.relation.dependents if d.definition.is_sum)
-
-    def restarted(self) -> Seed:
-        """Return the seed with settled rows as base rows; the relation is still settled, so it needs no new proof."""
-        if not self.relation.settled or self.initial is None:
-            return self
-        return Seed(replace(self.relation, initial=None), self.base.unionAll(self.initial))
-
-    def changed_only(self, rows: DataFrame) -> DataFrame:
-        """Return the ``rows`` that are not settled."""
-        columns = [c.name for c in self.relation.columns]
-        return rows if self.initial is None else without(rows, self.initial, columns)
 
 
 @dataclass(frozen=True)
@@ -95,18 +83,6 @@ class Job:
     def starts(self) -> list[DataFrame]:
         """Return bases and initial rows, in the order in which the compiler numbers them as sources."""
         return [rows for s in self.seeds for rows in (s.base, s.initial) if rows is not None]
-
-    def restarted(self) -> Job:
-        """Return the job with settled rows as base rows, for an engine that keeps no rows out of its first delta.
-
-        The fixpoint is the same. ``changed_only`` reduces its result to the rows that a continued run returns.
-        """
-        return replace(self, seeds=tuple(s.restarted() for s in self.seeds))
-
-    def changed_only(self, results: dict[str, DataFrame]) -> dict[str, DataFrame]:
-        """Return the ``results`` of ``restarted``, without the settled rows."""
-        seeds = {s.relation.name: s for s in self.seeds if s.relation.settled}
-        return {name: rows if name not in seeds else seeds[name].changed_only(rows) for name, rows in results.items()}
 
     def refuse_settled(self, executors: str) -> None:
         """Raise ``UnsupportedError`` if a relation continues from settled rows, which ``executors`` cannot."""

@@ -51,7 +51,6 @@ class PythonBackend:
         expression that only Spark can compute.
         """
         job.refuse_functors("the engine in Python workers")
-        settled, job = job, job.restarted()
         tasks = _tasks(job.session)
         start = time.perf_counter()
         found = analysed(job, analyser_of(job.session))
@@ -81,7 +80,7 @@ class PythonBackend:
             }  # fmt: skip
             rows = _result(plan, frames, name, seeds.get(result), tasks, ansi=ansi)
             results[result] = observed(rows, REPORT, described)
-        return settled.changed_only(results)
+        return results
 
 
 def _tasks(session: SparkSession) -> int:
