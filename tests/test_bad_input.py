@@ -149,6 +149,13 @@ def test_conf_of_another_type(t: Tables, spark: SparkSession) -> None:
     assert conf.BROADCAST_MAX_BYTES.parse("512 MB") == 512 << 20
 
 
+@pytest.mark.parametrize("text", ["0.5", "-1", "many"])
+def test_conf_that_is_no_number_says_which_numbers_are(text: str) -> None:
+    with pytest.raises(ra.UsageError, match=f"'{text}', which is not a whole number from 0 on") as e:
+        conf.parse(conf.HEAVY_PARTS, text, "here")
+    assert e.value.hint == "use a whole number from 0 on; the default is 8"
+
+
 @pytest.mark.parametrize("backend", ["spark", "dataframe"])
 @pytest.mark.parametrize(
     ("columns", "code"),

@@ -74,6 +74,16 @@ def _truth(text: str) -> bool:
     return text.lower() == "true"
 
 
+_ACCEPTED: dict[Any, str] = {
+    _size: "a size such as 512 MB",
+    _count: "a whole number from 1 on",
+    _natural: "a whole number from 0 on",
+    _count_or_auto: "a whole number from 1 on, or auto",
+    _fraction: "a number from 0 on",
+    _truth: "true or false",
+}
+
+
 @dataclass(frozen=True)
 class Key:
     """A configuration key. ``parse`` raises ``ValueError`` for a text that is not of ``type``.
@@ -88,6 +98,11 @@ class Key:
     parse: Callable[[str], Any]
     doc: str
     is_static: bool = False
+
+    @property
+    def accepted(self) -> str:
+        """Return the values that ``parse`` takes, for an error."""
+        return _ACCEPTED.get(self.parse, self.type)
 
 
 BACKEND = Key(
@@ -353,10 +368,10 @@ def parse(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the 
     except ValueError:
         raise UsageError(
             "PARALAGG_BAD_CONF",
-            f"{key.name} is {text!r}, which is not {key.type}",
+            f"{key.name} is {text!r}, which is not {key.accepted}",
             value=text,
             place=place,
-            hint=f"use {key.type}; the default is {key.default}",
+            hint=f"use {key.accepted}; the default is {key.default}",
         ) from None
 
 

@@ -87,8 +87,8 @@ case class FixpointExec(
   private def number(key: String, default: Long, least: Long): Long = {
     val text = conf.getConfString(key, default.toString)
     Try(text.toLong).toOption.filter(_ >= least).getOrElse(throw new ParalaggException(
-        ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
-        s"use a number; the default is $default."))
+        ErrorCodes.BadConf, s"$key is '$text', which is not a whole number from $least on.",
+        s"use a whole number from $least on; the default is $default."))
   }
 }
 
