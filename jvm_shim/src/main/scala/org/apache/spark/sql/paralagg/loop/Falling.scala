@@ -87,10 +87,10 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
 
   private def reads(rule: RuleSpec, lost: LostRows): Boolean = rule.probes.exists(_.index == lost.index)
 
-  /** Tests whether a lost row names the driver's row and the target of a rule, so that parents decide. */
-  private def isDirect(rule: Int, lost: LostRows): Boolean = byParents && {
+  /** Tests whether a lost row determines the driver's row and the target of a rule, so that parents decide. */
+  private def isDirect(rule: Int, lost: LostRows): Boolean = {
     val r = stratum.rules(rule)
-    r.target.kind == "resolved" && r.resolvingProbe.index == lost.index && r.resolvingProbe.aligned
+    byParents && r.isAlongRows && r.resolvingProbe.index == lost.index
   }
 
   private def runnerOf(loop: LoopState, applies: Int => Boolean) =

@@ -145,6 +145,9 @@ final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serial
   /** Returns the probe whose rows determine the targets of a resolved rule. */
   def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]
 
+  /** Tests whether a row of one static index determines both the driver's row and the target. */
+  def isAlongRows: Boolean = target.kind == "resolved" && resolvingProbe.aligned
+
   /** Returns all expressions of the rule, in the Plan's order. */
   def expressions: Seq[Expression] = steps.toSeq.flatMap {
     case p: ProbeSpec => p.keys.toSeq

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Routes}
-import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StaticIndexSpec, StratumSpec}
 
 /**
  * The step from a kept state and changed rows of its inputs to the state of the next run. It interns the changed rows
@@ -32,11 +32,11 @@ final class GrownState(
   /** The number of rows to remove that the state does not have. */
   def missing: Int = lost.map(_.removal.missing).sum
 
-  private var removes = false
+  /** The rows that may derive fallen rows again, by relation; None if no row fell. */
+  private var supporters: Option[Array[Array[Int]]] = None
 
   /** Returns the state without `fell`, the ids of fallen rows by relation; `removes` if any task has one. Collective. */
   def build(fell: Array[Array[Int]], removes: Boolean): LoopState = {
-    this.removes = removes
     parts.foreach(p => fell(p.index).foreach(p.remove))
     val grown = stratum.staticIndexes.map(i => i -> grow(i, shrink(i, kept.loop.staticIndex(i.id))))
     GhostIds.exchange(parts, ghosts, gang)
@@ -48,6 +48,7 @@ final class GrownState(
     val statics = grown.map { case (i, index) =>
       i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
     }.toMap
+    supporters = if (removes) Some(supportersOf(new Supporters(parts, fell, gang), statics)) else None
     val noBase = parts.map(_ => Array.empty[Array[Int]]) // the run has its base rows with their ids
     new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, noBase)
   }
@@ -56,16 +57,29 @@ final class GrownState(
   def reapplied: Array[ReappliedRows] = parts.map(p => new ReappliedRows(p, joined(p.index)))
 
   /**
-   * Returns the rows of relation `r` that new rows may join. Rules that look new rows up by a row's id name these rows;
-   * it may be any row if a rule reaches new rows otherwise. Fallen rows may be derived again from any row.
+   * Returns the rows of relation `r` that new rows may join, and those that may derive fallen rows again. Static rows
+   * determine them, if rules look these up by a row's id. It may be any row otherwise.
    */
   private def joined(r: Int): Array[Int] = {
     val part = parts(r)
-    val reached = stratum.rules.filter(_.driver.relation == r).flatMap(_.probes).filter(p => touched.contains(p.index))
+    val rules = rulesOf(r)
+    val reached = rules.flatMap(_.probes).filter(p => touched.contains(p.index))
     val ids =
-      if (!removes && reached.forall(_.aligned)) reached.map(_.index).distinct.flatMap(i => touched(i).toSeq).distinct
+      if (reached.forall(_.aligned) && (supporters.isEmpty || rules.forall(_.isAlongRows)))
+        (reached.map(_.index).distinct.flatMap(touched(_).toSeq) ++ supporters.toSeq.flatMap(
+          _(r).toSeq)).distinct.toArray
       else Array.range(0, part.keys.size)
     ids.filter(part.isPresent(_))
+  }
+
+  private def rulesOf(r: Int): Seq[RuleSpec] = stratum.rules.toSeq.filter(_.driver.relation == r)
+
+  private def supportersOf(all: Supporters, statics: Map[Int, StaticIndex]): Array[Array[Int]] = {
+    val byRule = stratum.rules.indices.filter(stratum.rules(_).isAlongRows).map { n =>
+      val rule = stratum.rules(n)
+      rule.driver.relation -> all.of(statics(rule.resolvingProbe.index), resolved(n), rule.head)
+    }
+    parts.map(p => byRule.filter(_._1 == p.index).flatMap(_._2.toSeq).distinct.toArray)
   }
 
   private def lostFrom(i: StaticIndexSpec, old: StaticIndex): Option[LostRows] = {
