@@ -137,6 +137,23 @@ class TestFingerprint:
     def test_it_is_another_one_for_another_program(self, spark: SparkSession, options: dict[str, Any]) -> None:
         assert program(spark, **options).fingerprint != program(spark).fingerprint
 
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("via != '#1'", "via != '#2'"),
+            ("via IN ('a, b')", "via IN ('a', 'b')"),
+            ("via = 'dist#3'", "via = dist"),
+            ("node = 1", "node = 1D"),
+        ],
+    )
+    def test_literals_that_print_alike_are_other_programs(self, spark: SparkSession, one: str, other: str) -> None:
+        def made(condition: str) -> str:
+            known = lambda t: t["starts"].withColumn("via", F.lit("x")).where(condition).drop("via")  # noqa: E731 - a base
+            return program(spark, known).fingerprint
+
+        assert made(one) == made(one)
+        assert made(one) != made(other)
+
     def test_rows_in_the_program_are_part_of_it(self, spark: SparkSession) -> None:
         def made(node: int) -> str:
             return program(spark, lambda t: t["starts"].union(frame(spark, STARTS, [(node, 0)]))).fingerprint

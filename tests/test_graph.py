@@ -393,6 +393,42 @@ def texts(spark: SparkSession) -> DataFrame:
     return frame(spark, "src string, dst string", [("a", "b")])
 
 
+NAN = float("nan")
+
+
+def test_nan_is_a_weight_and_an_id(spark: SparkSession) -> None:
+    """Only nulls are ignored."""
+    schema = "src double, dst double, w double"
+    edges = frame(spark, schema, [(1.0, NAN, 2.0), (NAN, 3.0, 1.0), (3.0, None, 1.0)])
+    found = {str(r.id): r.distance for r in ra.graph.shortest_paths(edges, 1.0, "w").collect()}
+    assert found == {"1.0": 0.0, "nan": 2.0, "3.0": 3.0}
+    assert {r.component for r in ra.graph.connected_components(edges).collect()} == {1.0}
+    wrong = frame(spark, schema, [(1.0, 2.0, NAN)])
+    for call in (lambda: ra.graph.shortest_paths(wrong, 1.0, "w"), lambda: ra.graph.pagerank(wrong, weight="w")):
+        with pytest.raises(Exception, match="PARALAGG_ASSUMPTION_VIOLATED"):
+            call().collect()
+
+
+@pytest.mark.parametrize("sources", [1.9, [True], "x", [1, "x"], 1 << 40, [1.0]])
+def test_ids_that_a_cast_would_change_are_refused(spark: SparkSession, sources: object) -> None:
+    edges = spark.sql("SELECT 1 AS src, 2 AS dst")
+    with pytest.raises(ra.UsageError, match="but the ids of the edges are int") as e:
+        ra.graph.reachability(edges, sources)
+    assert (e.value.code, e.value.place) == ("PARALAGG_GRAPH_COLUMN", "sources")
+
+
+@pytest.mark.parametrize("values", [{2.9: 5}, {1: "a"}, {1: None}, {None: 3.0}])
+def test_values_that_are_no_numbers_of_ids_are_refused(spark: SparkSession, values: dict[object, object]) -> None:
+    with pytest.raises(ra.UsageError):
+        ra.graph.roll_up(spark.sql("SELECT 1 AS src, 2 AS dst, 1 AS quantity"), values)
+
+
+def test_a_negative_personalization_fails(spark: SparkSession) -> None:
+    edges = frame(spark, EDGES, [(1, 2, 3)])
+    with pytest.raises(Exception, match=r"PARALAGG_ASSUMPTION_VIOLATED.*a personalization is negative"):
+        ra.graph.pagerank(edges, personalization={1: -1, 2: 3}).collect()
+
+
 def test_a_personalization_without_a_vertex_of_the_graph_fails(spark: SparkSession) -> None:
     edges = frame(spark, EDGES, [(1, 2, 3)])
     with pytest.raises(Exception, match="no vertex of the graph has a positive personalization"):

@@ -225,6 +225,20 @@ def test_a_cycle_that_only_supports_itself_leaves(spark: SparkSession) -> None:
     assert (values(found.rows.collect()), found.kind, found.fallen) == ({(0, 0)}, "incremental", 3)
 
 
+def test_a_zero_that_becomes_negative_is_a_change(spark: SparkSession) -> None:
+    schema = "a double, b string"
+    found = ra.maintain(
+        frame(spark, "k string", [("0.0",), ("1.0",)]),
+        keys="k",
+        sources={"e": frame(spark, schema, [(-0.0, "x"), (1.0, "y")])},
+        inserted={"e": frame(spark, schema, [(-0.0, "x"), (1.0, "y")])},
+        deleted={"e": frame(spark, schema, [(0.0, "x"), (1.0, "y")])},
+        base=lambda t: t["e"].selectExpr("cast(a AS string) AS k"),
+        step=lambda d, t: d.join(t["e"], d.k == t["e"].b).selectExpr("k"),
+    )
+    assert sorted(row.k for row in found.rows.collect()) == ["-0.0", "1.0"]
+
+
 def test_only_rows_of_the_same_value_fall(spark: SparkSession) -> None:
     edges = [(0, 1, 1), (1, 2, 1), (2, 3, 1)]
     found = maintained(spark, [(0, 0), (1, 1), (2, 2), (3, 3)], edges, gone=[(0, 1, 7)])

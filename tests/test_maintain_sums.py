@@ -215,6 +215,22 @@ def test_around_a_cycle_a_sum_continues_to_the_tolerance(spark: SparkSession, de
     assert {row.node: row.n for row in found.rows.collect()} == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.parametrize("gone", [1e300, float("inf"), float("nan"), 3.5])
+def test_digits_that_a_large_addend_took_come_back_when_it_leaves(spark: SparkSession, gone: float) -> None:
+    schema = "src bigint, dst bigint, w double"
+    edges, first = [(0, 1, 2.1), (1, 2, 1.0)], frame(spark, "node bigint, n double", [(0, 1.0)])
+    found = ra.maintain(
+        frame(spark, "node bigint, n double", [(0, 1.0), (1, 2.1 + gone), (2, 2.1 + gone)]),
+        sources={"edges": frame(spark, schema, edges), "starts": first},
+        deleted={"edges": frame(spark, schema, [(0, 1, gone)])},
+        **CASES["quantities"],
+    )
+    assert sorted(map(tuple, found.rows.collect())) == [(0, 1.0), (1, pytest.approx(2.1)), (2, pytest.approx(2.1))]
+    assert found.kind == ("incremental" if gone == 3.5 else "full")
+    assert ("digits are lost" in found.reason) == (found.kind == "full")
+    found.free()
+
+
 def twice(d: DataFrame, t: Tables) -> DataFrame:
     far = t["edges"].selectExpr("src AS mid", "dst AS last", "w AS more")
     pairs = t["edges"].join(far, t["edges"].dst == far.mid)

@@ -268,6 +268,9 @@ def test_explain_and_report(spark: SparkSession) -> None:
         ({"dist": "min", "n": ra.hops()}, "names no column that decides"),
         ({"dist": "min", "route": ra.path("dist", columns=["line"])}, "neither the relation nor the step has"),
         ({"dist": "min", "route": ra.path("dist", limit=0)}, "limit=0"),
+        ({"dist": "min", "route": ra.path("dist", limit=10**12)}, "limit=1000000000000"),
+        ({"dist": "min", "route": ra.path("dist", limit=1.5)}, "limit=1.5"),
+        ({"dist": "min", "route": ra.path("dist", limit="5")}, "limit='5'"),
         ({"dist": ra.path()}, "the base has a column"),
     ],
 )

@@ -166,6 +166,9 @@ def test_a_row_of_two_minima_needs_the_column(spark: SparkSession) -> None:
     with pytest.raises(ra.UsageError, match="several columns of 'r' have derivations of their own: lo, hi"):
         ra.why(df, k=1)
     assert ra.why(df, k=1, of="hi").row == {"k": 1, "lo": 2, "hi": 9}
+    with pytest.raises(ra.UsageError, match="'k' is no column of 'r' that has derivations of its own") as e:
+        ra.why(df, k=1, of="k")
+    assert e.value.hint == "use one of lo, hi"
 
 
 @pytest.fixture(scope="module")

@@ -297,7 +297,8 @@ class FixpointLoop:
             "PARALAGG_LIMIT_REACHED",
             f"{self.name}: {self.stats.delta(sums)} rows still change after {iterations} iterations.",
             value=iterations,
-            hint="raise max_iterations, or set on_limit='return' to get R_n itself.",
+            hint="raise the limit (max_iterations; max_iter of ra.graph, MAX RECURSION LEVEL in SQL, .limit in a "
+            "text), or set on_limit='return' to get R_n itself.",
         )
 
     @property

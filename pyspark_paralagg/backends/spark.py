@@ -116,7 +116,7 @@ class Builder:
             self.offload.admit(compiled.plan)
         plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))
         compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
-        removed = []
+        removed = None
         if keeping is not None and self.job.removed is not None:
             analysis = shim.analyse(self.job.removed(references_of(self.job, shim)))
             check_same(found.json, analysis.json())
@@ -133,7 +133,7 @@ class Builder:
         analysis: EngineAnalysis,
         step_sources: int,
         extra: list[DataFrame],
-        removed: list[DataFrame],
+        removed: list[DataFrame] | None,
     ) -> dict[str, DataFrame]:
         """Return one node a result; a stratum reads the results of lower strata as further sources.
 
@@ -144,7 +144,7 @@ class Builder:
         for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra), outputs)):
             data = compiled.to_json(plan)
             narrower = data["narrower"]
-            sources = [*extra, *results.values(), *removed]
+            sources = [*extra, *results.values(), *(removed or [])]
             together = [name for name in names if name in self.job.together]
             if len(together) == 1 or self.offload is not None:
                 together = []
@@ -154,7 +154,7 @@ class Builder:
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
                 if self._keeping is not None and len(compiled.plan.strata) == 1:
-                    data = self._keeping.kept(data, step_sources + len(extra) if removed else None)
+                    data = self._keeping.kept(data, None if removed is None else step_sources + len(extra))
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
 

@@ -130,7 +130,7 @@ def _check_record(program: Program | WholeText, last: LastRefresh, sources: Mapp
             raise _FullRefresh(f"the source {name} was replaced by another table since the last refresh")
         if consumed.version > snapshot.version:
             raise _FullRefresh(f"the source {name} was restored from version {consumed.version} to {snapshot.version}")
-        if consumed.columns != snapshot.columns:
+        if consumed.columns != snapshot.identities:
             raise _FullRefresh(f"the source {name} has other columns than at version {consumed.version}")
     if last.record.fingerprint != program.fingerprint or last.record.sources.keys() != sources.keys():
         raise _FullRefresh("the program has changed since the last refresh")

@@ -47,7 +47,8 @@ def follow_sources(
     for name, (table, snapshot) in sources.items():
         _check_feed(name, table, snapshot)
     # The newest commit: the first batch runs at once, and reads nothing older.
-    first = _first_versions(spark, checkpoint, {name: snapshot.version for name, (_, snapshot) in sources.items()})
+    starts = _Starts(spark, checkpoint)
+    first = starts.versions({name: snapshot.version for name, (_, snapshot) in sources.items()})
     streams = [_stream(spark, table, first[name]) for name, (table, _) in sources.items()]
 
     def run(_: DataFrame, __: int) -> None:
@@ -55,7 +56,9 @@ def follow_sources(
 
     changes = reduce(lambda a, b: a.unionAll(b), streams)
     writer = changes.writeStream.option("checkpointLocation", checkpoint).foreachBatch(run)
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    writer = writer.trigger(**trigger) if trigger else writer  # Spark checks it
+    starts.write(first)
+    return writer.start()
 
 
 def _check_feed(name: str, table: Table, snapshot: Snapshot) -> None:
@@ -69,24 +72,34 @@ def _check_feed(name: str, table: Table, snapshot: Snapshot) -> None:
         )
 
 
-def _first_versions(spark: SparkSession, checkpoint: str, newest: Mapping[str, int]) -> dict[str, int]:
-    """Return the versions in the checkpoint's file; write ``newest`` if there is none."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - pyspark has no public way to Hadoop's file systems
-    file = jvm.org.apache.hadoop.fs.Path(checkpoint, _STARTS)
-    files = file.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - likewise
-    if files.exists(file):
-        opened = files.open(file)
-        try:
-            stored: dict[str, int] = json.loads(bytes(opened.readAllBytes()))
-        finally:
-            opened.close()
+class _Starts:
+    """The file of a checkpoint folder with the first version of each source."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - pyspark has no public way to Hadoop's file systems
+        self._file = jvm.org.apache.hadoop.fs.Path(checkpoint, _STARTS)
+        self._files = self._file.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - likewise
+
+    def versions(self, newest: Mapping[str, int]) -> dict[str, int]:
+        """Return the versions in the file, and ``newest`` for sources that it does not have."""
+        stored: dict[str, int] = {}
+        if self._files.exists(self._file):
+            opened = self._files.open(self._file)
+            try:
+                stored = json.loads(bytes(opened.readAllBytes()))
+            finally:
+                opened.close()
         return {**newest, **stored}
-    created = files.create(file)
-    try:
-        created.write(bytearray(json.dumps(dict(newest)).encode()))
-    finally:
-        created.close()
-    return dict(newest)
+
+    def write(self, versions: Mapping[str, int]) -> None:
+        """Write the file if there is none."""
+        if self._files.exists(self._file):
+            return
+        created = self._files.create(self._file)
+        try:
+            created.write(bytearray(json.dumps(dict(versions)).encode()))
+        finally:
+            created.close()
 
 
 def _stream(spark: SparkSession, table: Table, first: int) -> DataFrame:

@@ -17,7 +17,7 @@ from pyspark_paralagg.delta.commit import Writer, create_empty, tasks_of_merge
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.states import keeping_of, keeping_of_whole, remember, state_of
+from pyspark_paralagg.delta.states import forget, keeping_of, keeping_of_whole, remember, state_of
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.maintenance.continuation import (
@@ -135,6 +135,8 @@ class Refresh:
         try:
             commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
             self._record_time("write")
+            if self._last is not None:
+                forget(self._spark, self._last.record.id)
             run = report(whole)
             self._remember(writer.record, keeping, run)
         finally:
@@ -228,7 +230,7 @@ class Refresh:
             fingerprint=self._program.fingerprint,
             obstacle=obstacle,
             read=-1 if snapshot is None else snapshot.version,
-            sources={name: Consumed(s.id, s.version, s.columns) for name, (_, s) in self._sources.items()},
+            sources={name: Consumed(s.id, s.version, s.identities) for name, (_, s) in self._sources.items()},
             began=self._since_1970,
             wasted=self._wasted,
             has_deletes=decision.changes.has_deletes,

@@ -44,6 +44,13 @@ def state_of(spark: SparkSession, program: Program, refresh: str | None) -> Kept
     raise StateLostError(why)
 
 
+def forget(spark: SparkSession, refresh: str) -> None:
+    """Free the state that the ``refresh`` with this id has left, if any: a newer one has replaced it."""
+    state = _states.pop(refresh, None)
+    if state is not None:
+        state.free(spark)
+
+
 def keeping_of(spark: SparkSession, program: Program) -> Keeping | None:
     """Return the wish to keep the state of a run; None if no later refresh could go on from it."""
     return Keeping(spark) if _obstacle(spark, program) is None else None

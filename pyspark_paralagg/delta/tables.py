@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CONFS = {
@@ -74,6 +74,14 @@ class Snapshot:
     def columns(self) -> dict[str, str]:
         """Return the type of each column."""
         return {f.name: f.dataType.simpleString() for f in self.schema.fields}
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """Return the type of each column, and its ids if the table has a column mapping.
+
+        A column that is dropped and added again has another id, and nulls in the rows before.
+        """
+        return {f.name: " ".join([f.dataType.simpleString(), *_ids(f)]) for f in self.schema.fields}
 
 
 @dataclass(frozen=True)
@@ -218,3 +226,20 @@ def _transactions(snapshot: Any, checksum: Any) -> dict[str, int]:  # noqa: ANN4
 def _iterate(iterator: Any) -> Iterator[Any]:  # noqa: ANN401 - a py4j object
     while iterator.hasNext():
         yield iterator.next()
+
+
+def _ids(part: StructField | DataType) -> list[str]:
+    """Return the ids that Delta's column mapping gives to a column and the fields in it."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType  # noqa: PLC0415 - pyspark is optional
+
+    if isinstance(part, StructField):
+        own = part.metadata.get("delta.columnMapping.id")
+        return ([] if own is None else [str(own)]) + _ids(part.dataType)
+    parts: list[StructField | DataType] = []
+    if isinstance(part, StructType):
+        parts = [*part.fields]
+    elif isinstance(part, ArrayType):
+        parts = [part.elementType]
+    elif isinstance(part, MapType):
+        parts = [part.keyType, part.valueType]
+    return [i for p in parts for i in _ids(p)]

@@ -131,12 +131,12 @@ class RecursiveTable:
         """Bring the table up to the newest versions of its sources, incrementally if possible.
 
         ``full=True`` computes all rows again, whatever has changed. Deleted and updated rows are not maintained if that
-        took more than twice as long as a full refresh before; ``full=False`` maintains them nevertheless, which writes
-        fewer rows.
+        took more than 1.2 times as long as a full refresh, and 2 s more, before; ``full=False`` maintains them
+        nevertheless, which writes fewer rows.
 
         >>> print(view.refresh())                                                         # doctest: +SKIP
         incremental refresh of lake/dist: version 4 written
-          why incremental: rows came in and none went: 2 into edges
+          why incremental: the sources had only inserts: 2 into edges
           ...
 
         Each source is read at the version that it had when the call began. Rows and consumed versions are written in

@@ -7,6 +7,8 @@ no nulls. Nothing runs here: the checks read schemas only.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 BROADCAST_ROWS = 1 << 20  # ids of 8 bytes in a hashed relation: about 32 MB
 SEVERAL = "it runs several recursions, one after the other"
 ENDLESS = "each of its iterations replaces all values, so rows derive from rows that are gone"
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+INTEGERS = tuple(_BITS)
 
 
 def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *, directed: bool = True) -> DataFrame:
@@ -36,7 +39,7 @@ def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *,
     columns = [f"{quoted(src)} AS src", f"{quoted(dst)} AS dst"]
     if weight is not None:
         columns.append(f"cast({quoted(weight)} AS {_weight_type(types[weight], weight)}) AS weight")
-    rows = edges.selectExpr(*columns).dropna()
+    rows = _without_nulls(edges.selectExpr(*columns))
     if not directed:
         rows = rows.union(rows.where("src != dst").selectExpr("dst AS src", "src AS dst", *rows.columns[2:]))
     return rows.alias("edges")  # the name in messages and proofs
@@ -90,9 +93,13 @@ def values_of(values: Any, edges: DataFrame, argument: str, column: str) -> Data
         for name in ("id", column):
             _check_column(name, types, argument)
         _check_type(types["id"], "id", id_type, argument)
-        return values.selectExpr("id", f"cast({quoted(column)} AS double) AS {column}").dropna()
+        return _without_nulls(values.selectExpr("id", f"cast({quoted(column)} AS double) AS {column}"))
     if not isinstance(values, dict):
         raise not_a_dataframe(argument, values, argument)
+    for key, value in values.items():
+        _check_id(key, id_type, argument)
+        if key is None or isinstance(value, bool) or not isinstance(value, Real | Decimal):
+            raise bad_argument(argument, {key: value}, "a dict from ids to numbers")
     pairs = F.create_map(*(F.lit(part) for pair in values.items() for part in (pair[0], float(pair[1]))))
     literals = pairs.cast(f"map<{id_type}, double>")
     return edges.sparkSession.range(1).select(F.explode(literals).alias("id", column))
@@ -169,10 +176,35 @@ def _ids(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN40
         name = next(iter(types)) if len(types) == 1 else "id"
         _check_column(name, types, argument)
         _check_type(types[name], name, id_type, argument)
-        return ids.selectExpr(f"{quoted(name)} AS id").dropna()
+        return _without_nulls(ids.selectExpr(f"{quoted(name)} AS id"))
     if ids is None or type_name(ids).startswith(("pandas", "pyarrow")):
         raise not_a_dataframe(argument, ids, argument)
     values = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
+    for value in values:
+        _check_id(value, id_type, argument)
     literals = F.array(*(F.lit(value) for value in values)).cast(f"array<{id_type}>")
     one = edges.sparkSession.range(1)
-    return one.select(F.explode(literals).alias("id")).dropna()
+    return _without_nulls(one.select(F.explode(literals).alias("id")))
+
+
+def _check_id(value: Any, id_type: str, argument: str) -> None:  # noqa: ANN401 - what the user has passed
+    """Raise ``UsageError`` if a cast to the type of the ids would make another id of ``value``."""
+    is_int = hasattr(value, "__index__") and not isinstance(value, bool)
+    bits = _BITS.get(id_type)
+    if bits is not None:
+        fits = is_int and -(1 << bits - 1) <= value.__index__() < 1 << bits - 1
+    elif id_type.startswith("decimal"):
+        fits = is_int or isinstance(value, Decimal)
+    elif id_type in {"double", "float"}:
+        fits = is_int or (isinstance(value, Real) and not isinstance(value, bool))
+    else:
+        fits = isinstance(value, bool) if id_type == "boolean" else not isinstance(value, Real | Decimal)
+    if not fits and value is not None:
+        message = f"{argument} has {value!r}, but the ids of the edges are {id_type}"
+        hint = f"pass ids of this type, or a DataFrame with a column id of {id_type}"
+        raise UsageError("PARALAGG_GRAPH_COLUMN", message, value=value, place=argument, hint=hint)
+
+
+def _without_nulls(rows: DataFrame) -> DataFrame:
+    """Return the rows without a null; ``dropna`` would drop NaN, too."""
+    return rows.where(" AND ".join(f"{quoted(c)} IS NOT NULL" for c in rows.columns))

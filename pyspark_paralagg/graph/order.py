@@ -70,8 +70,9 @@ def bill_of_materials(  # noqa: PLR0913 - names as in the other algorithms
     backend
         The executor, as in :func:`recursive_agg`.
 
-    Lazy. A whole that contains itself is an error when the result is read. A missing column, or ids of different types,
-    are ``PARALAGG_GRAPH_COLUMN``.
+    Lazy. A whole that contains itself is ``PARALAGG_NO_FIXPOINT`` when the result is read, unless the quantities around
+    the cycle multiply to less than 1: then the sums converge, and are returned. A missing column, or ids of different
+    types, are ``PARALAGG_GRAPH_COLUMN``.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 

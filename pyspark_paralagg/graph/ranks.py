@@ -10,8 +10,11 @@ from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, ids_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NEGATIVE = "ra.graph.pagerank: a weight is negative or NaN"
-NO_SHARE = "ra.graph.pagerank: no vertex of the graph has a positive personalization"
+_CODE = "[PARALAGG_ASSUMPTION_VIOLATED] ra.graph.pagerank:"
+NEGATIVE = f"{_CODE} a weight is negative, infinite or NaN"
+NEGATIVE_SHARE = f"{_CODE} a personalization is negative, infinite or NaN"
+NO_SHARE = f"{_CODE} no vertex of the graph has a positive personalization"
+_INFINITY = "double('infinity')"  # and NaN is greater
 
 
 def pagerank(  # noqa: PLR0913 - names as in networkx
@@ -58,7 +61,8 @@ def pagerank(  # noqa: PLR0913 - names as in networkx
         The executor, as in :func:`recursive_agg`.
 
     Lazy. networkx tests ``tol`` times the number of vertices. GraphFrames scales the ranks to the number of vertices.
-    A negative weight fails the query that reads the result, and so does a personalization without a positive share.
+    A weight or share that is negative, infinite or NaN is ``PARALAGG_ASSUMPTION_VIOLATED`` when the result is read, and
+    so is a personalization without a positive share.
     Source: Page et al. 1999, "The PageRank Citation Ranking".
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
@@ -70,7 +74,8 @@ def pagerank(  # noqa: PLR0913 - names as in networkx
         out = rows.groupBy("src").agg(F.count("*").alias("total"))
         pull = F.col("pagerank") / F.col("total") * alpha
     else:
-        rows = rows.selectExpr("src", "dst", f"if(weight >= 0, weight, raise_error('{NEGATIVE}')) AS weight")
+        checked = f"if(weight >= 0 AND weight < {_INFINITY}, weight, raise_error('{NEGATIVE}')) AS weight"
+        rows = rows.selectExpr("src", "dst", checked)
         out = rows.groupBy("src").agg(F.sum("weight").alias("total")).where("total > 0")
         pull = F.col("pagerank") * F.col("weight") / F.col("total") * alpha
     out = out.withColumnRenamed("src", "page")
@@ -128,7 +133,9 @@ def _jumps(
             "1D / nullif(n, 0) AS unit", "m / nullif(n, 0) AS linked"
         )
     given = values_of(personalization, edges, "personalization", "personalization")
+    checked = f"share >= 0 AND share < {_INFINITY}"
     shares = ids.join(given, "id", "left").selectExpr("id", "coalesce(personalization, 0D) AS share")
+    shares = shares.selectExpr("id", f"if({checked}, share, raise_error('{NEGATIVE_SHARE}')) AS share")
     whole = shares.agg(F.sum("share").alias("whole"))
     chance = f"share / if(whole > 0, whole, raise_error('{NO_SHARE}')) AS chance"
     jump = shares.crossJoin(whole).selectExpr("id", chance)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.backends.kept import Falls, Keeping, StateLostError, has_too_many_fallen, is_lost
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
-from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
+from pyspark_paralagg.maintenance.differences import LOST, differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows, support_of
-from pyspark_paralagg.maintenance.rows import materialize
+from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
-from pyspark_paralagg.session.condition import message_of
+from pyspark_paralagg.session.condition import condition_of, message_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.backends.kept import BaseRows, KeptState
     from pyspark_paralagg.maintenance.program import Frames, Program
-    from pyspark_paralagg.maintenance.rows import MaterializedRows
 
 REMOVED = "paralagg removed"
 """The column that is true for rows to remove."""
 MAX_FALLEN = 0.2
 """The share of the stored rows that may fall. If more do, a full run is faster than deriving them again."""
+_OVERFLOW = "ARITHMETIC_OVERFLOW"
 _MIN_FALLEN = 1_000
 """So few rows may always fall."""
 
@@ -225,8 +225,9 @@ def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         raise NotMaintainableError(message) from problem
     if differing is None:
         return Continuation(program, stored, None, None)
-    keys, held = [k.name for k in program.relation.keys], [materialize(differing)]
+    keys, held = [k.name for k in program.relation.keys], list[MaterializedRows]()
     try:
+        held.append(materialize(differing))
         flags_changed = gone = None
         if deleted:
             lattice = flags(program, frames)
@@ -237,12 +238,26 @@ def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             flags_changed = continued.upserts(held[-1].df)
             gone = materialize(within(stored, continued.removed(held[-1].df), keys))
             held.append(gone)
-        changed = new_values(program.relation, stored, held[0].df, flags_changed, None if gone is None else gone.df)
-    except BaseException:
-        for rows in held:
-            rows.free()
+        values = new_values(program.relation, stored, held[0].df, flags_changed, None if gone is None else gone.df)
+        rows = materialize(values)
+        held.append(rows)
+        _check_digits(rows)
+        rows = replace(rows, df=rows.df.drop(LOST))
+    except BaseException as problem:
+        for part in held:
+            part.free()
+        if condition_of(problem) == _OVERFLOW:
+            message = "a difference of the sums overflows"
+            raise NotMaintainableError(message) from problem
         raise
-    return Continuation(program, stored, changed, gone, tuple(r for r in held if r is not gone), differing)
+    used = tuple(part for part in held[:-1] if part is not gone)
+    return Continuation(program, stored, rows.df, gone, used, differing, rows)
+
+
+def _check_digits(rows: MaterializedRows) -> None:
+    if True in rows.counts(LOST):
+        message = "a sum is not finite, or a difference cancels nearly all of it, so that digits are lost"
+        raise NotMaintainableError(message)
 
 
 def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

@@ -9,6 +9,9 @@ from inserted source rows and the stored result, and those from deleted source r
 
     inserted, deleted -> contributions -> the recursion of the differences -> stored values + differences
 
+Fractions lose digits where a difference cancels a large sum, and have none left after NaN or infinity. ``LOST`` tells
+such rows, after which everything is computed again.
+
 A sum of 0 does not say whether its key still has a derivation. After deletes, a second recursion therefore maintains
 the keys: a lattice of them with a flag, 1 if all that adds to the sum is null. ``continuation`` continues it.
 
@@ -32,7 +35,13 @@ if TYPE_CHECKING:
     from pyspark_paralagg.maintenance.program import Frames, Sources
     from pyspark_paralagg.program.program import Relation
 
+LOST = "paralagg lost digits"
+"""The column that is true for rows whose sums may have lost more than their last digits."""
 _STORED = "paralagg is stored"
+_KEPT = 2.0**-20
+"""A sum that is smaller than this part of its difference has lost 20 of its 53 bits."""
+_PARTS_OF_ONE, _MOST_EXACT = 2.0**20, 2.0**33
+"""Multiples of 2^-20 below 2^33 have 53 bits, so their sums are exact, and may cancel."""
 
 
 def differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
@@ -86,7 +95,7 @@ def flags_of(relation: Relation, rows: DataFrame) -> DataFrame:
 def new_values(
     relation: Relation, stored: DataFrame, differing: DataFrame, changed_flags: DataFrame | None, gone: DataFrame | None
 ) -> DataFrame:
-    """Return the rows of new keys, and those whose sums change; lazy.
+    """Return the rows of new keys, and those whose sums change, with the column ``LOST``; lazy.
 
     ``differing`` are ``differences``, ``changed_flags`` the rows of ``flags`` that changed, and ``gone`` the stored
     rows whose keys leave. The last two are None if no row was deleted.
@@ -110,14 +119,25 @@ def new_values(
     old = renamed(old, [*keys, *(c.name for c in sums)]).withColumn(_STORED, F.lit(col=True))
     joined = rows.join(old, same(keys), "left")
 
+    def has_lost(name: str) -> Column:
+        before, by = (F.coalesce(F.col(quoted(c)), F.lit(0)).cast("double") for c in (other(name), name))
+        total, zero = before + by, F.lit(0.0)
+        is_finite = (before * zero == zero) & (by * zero == zero) & (total * zero == zero)
+        parts, parts_by = before * _PARTS_OF_ONE, by * _PARTS_OF_ONE
+        largest = F.greatest(F.abs(before), F.abs(by))
+        is_exact = (parts == F.rint(parts)) & (parts_by == F.rint(parts_by)) & (largest < _MOST_EXACT)
+        return ~is_finite | (~is_exact & (F.abs(total) < F.abs(by) * _KEPT))
+
     def value(name: str, kind: str) -> Column:
         before, by, flag = (F.col(quoted(c)) for c in (other(name), name, _flag(name)))
         total = F.coalesce(before, F.lit(0)) + F.coalesce(by, F.lit(0))
         is_null = F.coalesce(flag == 1, before.isNull() & by.isNull())
         return F.when(~is_null, total).cast(kind).alias(name)
 
+    fractions = [has_lost(c.name) for c in sums if c.type in {"double", "float"}]
     valued = joined.select(
         *map(quoted, keys),
+        reduce(lambda a, b: a | b, fractions, F.lit(col=False)).alias(LOST),
         *(value(c.name, c.type) for c in sums),
         *(quoted(n) for c in sums for n in (other(c.name), _flag(c.name))),
         _STORED,
@@ -128,9 +148,8 @@ def new_values(
     is_as_before = reduce(
         lambda a, b: a & b, (F.col(quoted(c.name)).eqNullSafe(F.col(quoted(other(c.name)))) for c in sums)
     )
-    return valued.where(is_new | (F.col(quoted(_STORED)).isNotNull() & ~is_as_before)).select(
-        *map(quoted, (*keys, *(c.name for c in sums)))
-    )
+    is_changed = is_new | (F.col(quoted(_STORED)).isNotNull() & ~is_as_before) | F.col(quoted(LOST))
+    return valued.where(is_changed).select(*map(quoted, (*keys, *(c.name for c in sums), LOST)))
 
 
 def _keys(relation: Relation) -> list[str]:

@@ -162,7 +162,7 @@ def _continued(continued: Continuation, reason: str) -> Maintained:
     """Run the continued fixpoint."""
     stored, fallen = continued.stored, continued.fallen
     try:
-        changed = None if continued.changed is None else materialize(continued.changed)
+        changed = None if continued.changed is None else continued.materialized()
     except BaseException:
         continued.free()
         raise

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
-_SIGN = "paralagg sign"
+_SIGN, _ZERO = "paralagg sign", "paralagg -0.0"
 
 
 def net_changes(
@@ -31,13 +31,25 @@ def net_changes(
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
-    counted = rows.select(*map(quoted, columns), sign.alias(_SIGN))
+    # Spark groups -0.0 with 0.0, which a program may tell apart.
+    zeros = {f"{_ZERO} {f.name}": f.name for f in rows.select(*map(quoted, columns)).schema if _has_signed_zero(f)}
+    are_negative = (F.col(quoted(c)).cast("string").eqNullSafe("-0.0").alias(zero) for zero, c in zeros.items())
+    counted = rows.select(*map(quoted, columns), *are_negative, sign.alias(_SIGN))
     sign_sum = F.col(quoted(_SIGN))
-    sums = evaluated(counted.groupBy(*map(quoted, columns)).agg(F.sum(quoted(_SIGN)).alias(_SIGN)).where(sign_sum != 0))
+    groups = counted.groupBy(*map(quoted, (*columns, *zeros)))
+    sums = groups.agg(F.sum(quoted(_SIGN)).alias(_SIGN)).where(sign_sum != 0)
+    for zero, c in zeros.items():
+        restored = F.when(F.col(quoted(zero)), -F.abs(F.col(quoted(c)))).otherwise(F.col(quoted(c)))
+        sums = sums.withColumn(c, restored).drop(zero)
+    sums = evaluated(sums)
     if repeats:
         sums = sums.withColumn(_SIGN, F.explode(F.array_repeat(F.signum(sign_sum), F.abs(sign_sum).cast("int"))))
     plus, minus = (sums.where(condition).select(*map(quoted, columns)) for condition in (sign_sum > 0, sign_sum < 0))
     return plus, minus
+
+
+def _has_signed_zero(field: StructField) -> bool:
+    return field.dataType.simpleString() in {"double", "float"}
 
 
 def unsupported_columns(name: str, schema: StructType) -> str | None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.trace import Trace
 
 HOPS_TYPE = "bigint"
+MAX_ROWS = (1 << 31) - 1
+"""The most elements of an array of Spark."""
 _ORDERS = ("min", "max")
 
 
@@ -122,8 +124,11 @@ def _check_order(trace: Trace, relation: Relation, place: str) -> None:
 
 
 def _check_path(name: str, path: Path, relation: Relation, place: str) -> None:
-    if path.limit is not None and path.limit < 1:
-        raise _wrong(f"the path {name!r} has limit={path.limit}", path.limit, place, "set it to at least 1 row")
+    limit = path.limit
+    is_number = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and not (is_number and 1 <= limit <= MAX_ROWS):
+        hint = f"set it to a number of rows from 1 to {MAX_ROWS:,}"
+        raise _wrong(f"the path {name!r} has limit={limit!r}", limit, place, hint)
     if not relation.keys:
         raise _wrong("a relation without keys has no paths", relation.name, place, "name its keys")
 

@@ -28,7 +28,7 @@ def check_size(count: int, limit: int, name: str) -> None:
             f"the row of {name!r} has more than {limit:,} derivations below it",
             value=limit,
             place=f"relation {name}",
-            hint=f"raise it: ra.why(..., limit={10 * limit})",
+            hint=f"raise it: ra.why(..., limit={max(10 * limit, 1_000)})",
         )
 
 

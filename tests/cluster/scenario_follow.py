@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake import EDGES, STARTS, Lake, delta_session, distances, failure
@@ -10,6 +11,8 @@ from pyspark.errors import StreamingQueryException
 from stage import print_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 
@@ -74,6 +77,14 @@ def restarted(spark: SparkSession) -> dict[str, Any]:
     }
 
 
+def _raised_type(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except Exception as problem:  # noqa: BLE001 - Spark's own
+        return type(problem).__name__
+    return ""
+
+
 def errors(spark: SparkSession) -> dict[str, Any]:
     """End a query by the error of a refresh, then repair the table and go on; refuse wrong use."""
     lake = opened(spark, "errors")
@@ -94,6 +105,8 @@ def errors(spark: SparkSession) -> dict[str, Any]:
         "raised": "PARALAGG_DELTA_TARGET" in raised,
         "exception": "PARALAGG_DELTA_TARGET" in str(exception),
         "repaired": lake.rows("dist") == expected(lake),
+        "wrong trigger": _raised_type(lambda: view.follow(lake.path("_wrong"), every="1 s")),
+        "left": Path(lake.path("_wrong")).exists(),
         "no feed": failure(lambda: lake.shortest("other", sources=sources).follow(lake.path("_other"))),
     }
 

@@ -74,8 +74,21 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
     facts["no feed"] = view.status().reason
     lake.add("edges2", [(0, 1, 4)], EDGES)
     elsewhere = {"edges": lake.path("edges2"), "starts": lake.path("starts")}
+    facts["swapped"] = _swapped_columns(lake)
     facts["replaced"] = lake.shortest("dist", sources=elsewhere).status().reason
     return facts
+
+
+def _swapped_columns(lake: Lake) -> str:
+    """Drop a column and add one of the same name, which has nulls in all old rows."""
+    lake.add("mapped", [(0, 1, 4)], EDGES)
+    mapping = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+    lake.sql(f"ALTER TABLE {{}} SET TBLPROPERTIES ({mapping})", "mapped")
+    view = lake.shortest("swapped", sources={"edges": lake.path("mapped"), "starts": lake.path("starts")})
+    view.refresh()
+    lake.sql("ALTER TABLE {} DROP COLUMN w", "mapped")
+    lake.sql("ALTER TABLE {} ADD COLUMN w bigint", "mapped")
+    return view.status().reason
 
 
 def _after_refresh(view: ra.delta.RecursiveTable) -> str:

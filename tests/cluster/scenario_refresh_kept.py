@@ -12,12 +12,13 @@ from stage import print_facts
 from views import components, has_full_fixpoint
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta import commit
+from pyspark_paralagg.delta import commit, states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
+    from lake import Tables
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def kept(spark: SparkSession) -> dict[str, Any]:
@@ -61,6 +62,24 @@ def kept(spark: SparkSession) -> dict[str, Any]:
     refresh()
     spark.conf.unset("spark.paralagg.delta.keepState")
     return {"loaded": loaded, "same": same}
+
+
+def alone(spark: SparkSession) -> dict[str, Any]:
+    """Delete from the only source, which the step does not read; refresh in full, after which one state is left."""
+    lake = Lake(spark, "alone")
+    lake.add("starts", [(0, 0), (7, 7)], STARTS)
+
+    def count(d: DataFrame, _: Tables) -> DataFrame:
+        return d.where("node < 4").selectExpr("node + 1 AS node", "dist + 1 AS dist")
+
+    view = lake.shortest("dist", sources={"starts": lake.path("starts")}, step=count)
+    view.refresh()
+    lake.sql("DELETE FROM {} WHERE node = 7", "starts")
+    loaded = view.refresh(full=False).loaded
+    rows, before = lake.rows("dist"), len(states._states)
+    view.refresh(full=True)
+    view.refresh(full=True)
+    return {"loaded": loaded, "rows": rows, "more states": len(states._states) - before}
 
 
 @contextmanager

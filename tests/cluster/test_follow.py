@@ -37,5 +37,7 @@ def test_errors_of_a_refresh_end_the_query(fact: Callable[[str], Any]) -> None:
         "raised": True,
         "exception": True,
         "repaired": True,
+        "wrong trigger": "TypeError",
+        "left": False,
         "no feed": ["UsageError", "PARALAGG_DELTA_SOURCE"],
     }

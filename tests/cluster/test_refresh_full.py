@@ -39,6 +39,7 @@ MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGAC
         ("another writer", "another writer changed the table: WRITE in version 3"),
         ("vacuumed", f"the change feed of edges cannot be read for versions 4 to *: {MISSING_FILE}"),
         ("no feed", "the source starts has no change feed (delta.enableChangeDataFeed)"),
+        ("swapped", "the source edges has other columns than at version 1"),
         ("replaced", "the source edges was replaced by another table since the last refresh"),
     ],
 )

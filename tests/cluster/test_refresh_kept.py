@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.rotates(runs=6, turn=3),
     pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
 ]
-SCENARIO = ("refresh_kept", "kept")
+SCENARIO = ("refresh_kept", "kept", "alone")
 SECONDS = 900
 
 
@@ -36,3 +36,10 @@ def test_a_refresh_reads_only_changed_rows_if_the_last_one_has_kept_its_state(fa
         [off, off],
     ]
     assert set(result["same"]) == {True}
+
+
+def test_deletes_reach_a_step_without_sources_and_a_full_refresh_leaves_one_state(fact: Callable[[str], Any]) -> None:
+    result = fact("alone")
+    assert result["loaded"].startswith("only changed rows, and all base rows")
+    assert result["rows"] == [[n, n] for n in range(5)]
+    assert result["more states"] == 0

@@ -266,6 +266,11 @@ WRONG = {
         "PARALAGG_SQL_NO_BASE",
         "every branch of t reads the recursion",
     ),
+    "branches that EXCEPT combines": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM «t» WHERE n < 3 EXCEPT SELECT 3) SELECT * FROM t",
+        "PARALAGG_SQL_NO_BASE",
+        "EXCEPT combines branches of t, which only UNION can do in a recursion",
+    ),
     "no base in a mutual recursion": (
         "WITH RECURSIVE a(n) AS (SELECT n FROM «b» UNION SELECT n FROM a), b(n) AS (SELECT n FROM a) SELECT * FROM a",
         "PARALAGG_SQL_NO_BASE",

@@ -149,6 +149,15 @@ class _Writer:
         alone = [d for d in relation.dependents if d.order is None]
         orders = [d.column.name for d in alone if d.aggregator in _ORDERS]
         of = self._question.of if relation.name == self._question.relation else None
+        names = [d.column.name for d in alone]
+        if of is not None and of not in names:
+            raise UsageError(
+                "PARALAGG_WHY",
+                f"{of!r} is no column of {relation.name!r} that has derivations of its own",
+                value=of,
+                place=f"relation {relation.name}",
+                hint=f"use one of {', '.join(names)}" if names else "leave of= out: a set has no such columns",
+            )
         if of is None and len(orders) < len(alone):
             return None
         if of is None and len(orders) > 1:

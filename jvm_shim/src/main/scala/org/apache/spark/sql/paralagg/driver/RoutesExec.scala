@@ -81,7 +81,7 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
         ErrorCodes.PathLost,
         s"$lost rows have no parent, such as ${shown(kept(before.indexOf(Lost)))}: " +
           "its value is null, or only a value that a better one replaced derives it.",
-        "carry the parent with ra.min_by.")
+        "filter out rows without a value, or carry the parent with ra.min_by.")
     }
     before
   }

@@ -281,7 +281,8 @@ final class FixpointLoop(
   private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
     ErrorCodes.LimitReached,
     s"${stratum.name}: ${stats.delta(sums)} rows still change after $iterations iterations.",
-    "raise max_iterations, or set on_limit='return' to get R_n itself.")
+    "raise the limit (max_iterations; max_iter of ra.graph, MAX RECURSION LEVEL in SQL, .limit in a text), or set " +
+      "on_limit='return' to get R_n itself.")
 
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
     ErrorCodes.NoFixpoint,

@@ -163,7 +163,10 @@ object Reads {
       p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
   }).flatten.headOption.map(_.prettyName)
 
-  /** Returns the text of the plans with columns numbered by appearance, which is the same in every session. */
+  /**
+   * Returns the text of the plans with columns numbered by appearance, which is the same in every session. Text alone
+   * would not tell all programs apart: names and literals may have any characters, so they follow it one by one.
+   */
   private def text(plans: Seq[LogicalPlan]): String = {
     val unlimited = SQLConf.get.clone()
     unlimited.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
@@ -171,11 +174,15 @@ object Reads {
       plans.map(_.treeString(verbose = false, maxFields = Int.MaxValue)).mkString("\n")
     }
     val numbers = mutable.HashMap.empty[String, Int]
-    val code = plans.flatMap(_.collectWithSubqueries { case p =>
-      p.expressions.flatMap(_.collect { case u: PythonUDF => u.func.command.mkString(",").hashCode })
+    val parts = plans.flatMap(_.collectWithSubqueries { case p =>
+      p.expressions.flatMap(_.collect {
+        case u: PythonUDF => u.func.command.mkString(",").hashCode.toString
+        case l: Literal => s"${l.dataType.catalogString} ${l.sql}"
+        case n: NamedExpression => n.name
+      })
     }).flatten
     "#(\\d+)".r.replaceAllIn(tree, m => s"#${numbers.getOrElseUpdate(m.group(1), numbers.size)}") +
-      code.mkString("\n", ",", "")
+      parts.map(t => s"${t.length} $t").mkString("\n", ",", "")
   }
 
   /** Returns the number and two sums of hashes of rows that the program itself contains, in any order. */
