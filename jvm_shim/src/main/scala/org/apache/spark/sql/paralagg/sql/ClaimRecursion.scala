@@ -142,12 +142,13 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
       next = group.diff(started).filter(startsFrom(_, group, started))
     }
     group.diff(started).headOption.foreach { c =>
-      c.branches.collectFirst { case s: SetOperation => s.nodeName.toUpperCase(java.util.Locale.ROOT) }.foreach { word =>
-        throw new SqlProblem(
-          ErrorCodes.SqlNoBase,
-          s"$word combines branches of ${c.name}, which only UNION can do in a recursion",
-          s"write UNION between the branches, and $word in the query that reads ${c.name}",
-          heads.restored(Cte.place(c.branches.head, namesOf(group)).get))
+      c.branches.collectFirst { case s: SetOperation => s.nodeName.toUpperCase(java.util.Locale.ROOT) }.foreach {
+        word =>
+          throw new SqlProblem(
+            ErrorCodes.SqlNoBase,
+            s"$word combines branches of ${c.name}, which only UNION can do in a recursion",
+            s"write UNION between the branches, and $word in the query that reads ${c.name}",
+            heads.restored(Cte.place(c.branches.head, namesOf(group)).get))
       }
       throw new SqlProblem(
         ErrorCodes.SqlNoBase,
