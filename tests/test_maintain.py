@@ -296,6 +296,8 @@ WRONG: dict[str, Callable[[DataFrame], dict[str, Any]]] = {
     },
     "deleted\\['edges'\\] is a list, not a DataFrame": lambda _: {"deleted": {"edges": [1]}},
     "sources is a list, not a mapping": lambda _: {"sources": []},
+    "sources has the name 1, which is not a text": lambda e: {"sources": {1: e}},
+    "old\\['old'\\] is a NoneType, not a DataFrame": lambda _: {"old": None},
     "old has the columns node bigint, but the result has node bigint, dist bigint": lambda e: {
         "old": e.selectExpr("src AS node")
     },

@@ -9,16 +9,18 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.api.arguments import type_name
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.session.condition import condition_of
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
@@ -188,17 +190,27 @@ def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noq
         raise
 
 
+def check_place(argument: str, place: object, code: str) -> None:
+    """Raise ``UsageError`` with this code if ``place`` is no text, or an empty one."""
+    if isinstance(place, str) and place:
+        return
+    found = "empty" if place == "" else f"a {type_name(place)}, not a path or a name"
+    hint = 'pass a path (with a slash) or a name in the catalog, such as "lake/edges"'
+    raise UsageError(code, f"{argument} is {found}", value=place, place=argument, hint=hint)
+
+
+def _check_mapping(sources: object) -> None:
+    if not isinstance(sources, Mapping):
+        message = f"sources is a {type_name(sources)}, not a dict from names to tables"
+        hint = 'pass a dict: sources={"edges": "lake/edges"}'
+        raise UsageError("PARALAGG_DELTA_SOURCE", message, value=sources, place="sources", hint=hint)
+
+
 def open_sources(spark: SparkSession, sources: Mapping[str, str]) -> dict[str, Table]:
     """Return the tables of ``sources``; raise ``UsageError`` if one has no path or name."""
+    _check_mapping(sources)
     for name, place in sources.items():
-        if not isinstance(place, str) or not place:
-            raise UsageError(
-                "PARALAGG_DELTA_SOURCE",
-                f"the source {name!r} is a {type(place).__name__}, not a path or a name",
-                value=place,
-                place=f"source {name}",
-                hint='pass a path (with a slash) or a name in the catalog: sources={"edges": "lake/edges"}',
-            )
+        check_place(f"the source {name!r}", place, "PARALAGG_DELTA_SOURCE")
     return {name: Table(spark, place) for name, place in sources.items()}
 
 

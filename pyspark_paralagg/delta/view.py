@@ -15,7 +15,7 @@ from pyspark_paralagg.delta.follow import follow_sources
 from pyspark_paralagg.delta.record import last_refresh, refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
-from pyspark_paralagg.delta.tables import Table, check_session, open_sources, source_snapshot
+from pyspark_paralagg.delta.tables import Table, check_place, check_session, open_sources, source_snapshot
 from pyspark_paralagg.delta.text import Text, WholeText
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.maintenance.program import Program, Recursion, Sources, references
@@ -120,6 +120,7 @@ class RecursiveTable:
         self, spark: SparkSession, target: str, sources: Mapping[str, str], make: Make, backend: str | None
     ) -> None:
         check_session(spark)
+        check_place("target", target, "PARALAGG_DELTA_TARGET")
         self._spark = spark
         self._target = Table(spark, target)
         self._sources = open_sources(spark, sources)
@@ -150,6 +151,7 @@ class RecursiveTable:
         ``PARALAGG_DELTA_PROGRAM`` if a source lacks columns that the program reads. Errors of the recursion are raised
         unchanged.
         """
+        _check_full(full)
         began = time.perf_counter()
         return Refresh(self._spark, self._target, *self._read_sources(), began).run(self._backend, full=full)
 
@@ -171,6 +173,7 @@ class RecursiveTable:
         Raises ``UsageError`` ``PARALAGG_DELTA_SOURCE`` if a source does not exist or has no change feed. Spark raises
         its own errors for a wrong trigger, and the query ends with Delta's error if a source's columns change.
         """
+        check_place("checkpoint", checkpoint, "PARALAGG_BAD_OPTION")
         _, sources = self._read_sources()
         return follow_sources(self._spark, sources, self.refresh, checkpoint, trigger)
 
@@ -237,3 +240,9 @@ class RecursiveTable:
 
     def _program(self, snapshots: Mapping[str, Snapshot]) -> Program | WholeText:
         return self._make(self._spark, {name: snapshot.schema for name, snapshot in snapshots.items()})
+
+
+def _check_full(full: object) -> None:
+    if full is not None and not isinstance(full, bool):
+        hint = "use True, False, or None, which decides by what has changed"
+        raise UsageError("PARALAGG_BAD_OPTION", f"full={full!r} is not valid", value=full, place="full", hint=hint)

@@ -111,6 +111,7 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
     ``RecursiveTable`` for base and step, and the errors of :func:`recursive_agg`.
     """
     inspect.signature(recursive).bind({}, step, name=name, **options)  # raises TypeError for an unknown option
+    _frames("old", {"old": old})
     frames, new, gone = (
         _frames(argument, rows)
         for argument, rows in (("sources", sources), ("inserted", inserted or {}), ("deleted", deleted or {}))
@@ -214,6 +215,8 @@ def _frames(argument: str, frames: object) -> dict[str, DataFrame]:
             argument, f"{argument} is a {type(frames).__name__}, not a mapping of names to DataFrames", frames
         )
     for name, rows in frames.items():
+        if not isinstance(name, str):
+            raise _bad_rows(argument, f"{argument} has the name {name!r}, which is not a text", name)
         if not isinstance(rows, AnyDataFrame):
             raise _bad_rows(argument, f"{argument}[{name!r}] is a {type(rows).__name__}, not a DataFrame", rows)
     return dict(frames)

@@ -120,6 +120,13 @@ def bad(spark: SparkSession) -> dict[str, Any]:
             )
         ),
         "untracked": failure(lambda: lake.shortest("dist", base=lambda _: lake.read("starts"))),
+        "arguments": [
+            failure(lambda: lake.shortest("dist", base=lake.read("starts"))),
+            failure(lambda: lake.shortest("dist", sources=[lake.path("edges")])),
+            failure(lambda: ra.delta.RecursiveTable(spark, "", keys="a", sources={}, base=dict, step=dict)),
+            failure(lambda: lake.shortest("dist").refresh(full="yes")),
+            failure(lambda: lake.shortest("dist").follow(5)),
+        ],
         "no dataframe": failure(lambda: lake.shortest("dist", base=lambda _: None)),
     }
     view = lake.shortest("dist")

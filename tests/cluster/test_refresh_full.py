@@ -64,6 +64,16 @@ def test_wrong_use_is_an_error_and_leaves_the_target(fact: Callable[[str], Any])
         "source": ["UsageError", "PARALAGG_DELTA_SOURCE"],
         "no table": ["UsageError", "PARALAGG_DELTA_SOURCE"],
         "untracked": ["UsageError", "PARALAGG_DELTA_UNTRACKED"],
+        "arguments": [
+            ["UsageError", code]
+            for code in (
+                "PARALAGG_BAD_OPTION",
+                "PARALAGG_DELTA_SOURCE",
+                "PARALAGG_DELTA_TARGET",
+                "PARALAGG_BAD_OPTION",
+                "PARALAGG_BAD_OPTION",
+            )
+        ],
         "no dataframe": ["UsageError", "PARALAGG_DELTA_PROGRAM"],
         "renamed": ["UsageError", "PARALAGG_DELTA_PROGRAM"],
         "after renaming": 0,
