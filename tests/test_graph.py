@@ -21,6 +21,8 @@ from pyspark_paralagg.graph import components
 from pyspark_paralagg.graph.small import strong_components
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.rotates(runs=3)
@@ -421,6 +423,27 @@ def test_ids_that_a_cast_would_change_are_refused(spark: SparkSession, sources: 
 def test_values_that_are_no_numbers_of_ids_are_refused(spark: SparkSession, values: dict[object, object]) -> None:
     with pytest.raises(ra.UsageError):
         ra.graph.roll_up(spark.sql("SELECT 1 AS src, 2 AS dst, 1 AS quantity"), values)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda e: ra.graph.pagerank(e, alpha="a"), "alpha"),
+        (lambda e: ra.graph.pagerank(e, max_iter=0), "max_iter"),
+        (lambda e: ra.graph.pagerank(e, max_iter=1.5), "max_iter"),
+        (lambda e: ra.graph.pagerank(e, tol=0), "tol"),
+        (lambda e: ra.graph.hits(e, max_iter=-1), "max_iter"),
+        (lambda e: ra.graph.hits(e, tol=float("nan")), "tol"),
+        (lambda e: ra.graph.label_propagation(e, max_iter="a"), "max_iter"),
+        (lambda e: ra.graph.bfs(e, 1, max_depth=0), "max_depth"),
+    ],
+)
+def test_wrong_numbers_are_named_as_they_were_given(
+    spark: SparkSession, call: Callable[[DataFrame], DataFrame], argument: str
+) -> None:
+    with pytest.raises(ra.UsageError, match=f"^PARALAGG_BAD_OPTION: {argument}=") as e:
+        call(spark.sql("SELECT 1 AS src, 2 AS dst"))
+    assert e.value.place == argument
 
 
 def test_a_negative_personalization_fails(spark: SparkSession) -> None:

@@ -26,7 +26,7 @@ LINES = {
         "connect": 1_740,
         "datalog": 7_770,
         "delta": 1_820,
-        "graph": 1_335,
+        "graph": 1_370,
         "lowering": 470,
         "maintenance": 1_390,
         "plan": 760,

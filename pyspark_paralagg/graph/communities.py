@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, marked_vertices_of, unexplained
+from pyspark_paralagg.graph.edges import ENDLESS, check_count, edges_of, marked_vertices_of, unexplained
 from pyspark_paralagg.program.aggregators import MaxBy
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def label_propagation(  # noqa: PLR0913 - names as in GraphFrames
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    if max_iter < 1:
-        raise bad_argument("max_iter", max_iter, "at least 1")
+    check_count("max_iter", max_iter)
     rows = edges_of(edges, src, dst)
     ids = marked_vertices_of(rows, vertices)
     own = ids.selectExpr("id", "is_end AS n", "id AS label")

@@ -6,7 +6,7 @@ no nulls. Nothing runs here: the checks read schemas only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -134,6 +134,18 @@ def bad_argument(argument: str, value: object, expected: str) -> UsageError:
     hint = f"set {argument} to {expected}"
     message = f"{argument}={value!r} is not valid"
     return UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
+
+
+def check_count(argument: str, value: object) -> None:
+    """Raise ``PARALAGG_BAD_OPTION`` unless ``value`` is a whole number from 1 on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise bad_argument(argument, value, "a whole number of at least 1")
+
+
+def check_number(argument: str, value: object, expected: str, fits: Callable[[float], bool]) -> None:
+    """Raise ``PARALAGG_BAD_OPTION`` unless ``value`` is a number that ``fits``."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not fits(float(value)):
+        raise bad_argument(argument, value, expected)
 
 
 def _types(df: object, argument: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive_agg
-from pyspark_paralagg.graph.edges import edges_of, ids_of
+from pyspark_paralagg.graph.edges import check_count, edges_of, ids_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,6 +83,8 @@ def bfs(  # noqa: PLR0913 - names as in GraphFrames and networkx
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
     rows = edges_of(edges, src, dst, directed=directed)
+    if max_depth is not None:
+        check_count("max_depth", max_depth)
     start = ids_of(sources, rows, "sources").withColumn("distance", F.lit(0).cast("bigint"))
     return recursive_agg(
         start,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import ENDLESS, bad_argument, edges_of, ids_of, unexplained, values_of, vertices_of
+from pyspark_paralagg.graph.edges import (
+    ENDLESS,
+    check_count,
+    check_number,
+    edges_of,
+    ids_of,
+    unexplained,
+    values_of,
+    vertices_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,8 +76,8 @@ def pagerank(  # noqa: PLR0913 - names as in networkx
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    if not 0 <= alpha < 1:
-        raise bad_argument("alpha", alpha, "a number from 0 to below 1")
+    check_number("alpha", alpha, "a number from 0 to below 1", lambda a: 0 <= a < 1)
+    _check_end(tol, max_iter)
     rows = edges_of(edges, src, dst, weight, directed=directed)
     if weight is None:
         out = rows.groupBy("src").agg(F.count("*").alias("total"))
@@ -180,6 +189,7 @@ def hits(  # noqa: PLR0913 - names as in networkx
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
+    _check_end(tol, max_iter)
     rows = edges_of(edges, src, dst)
     parts = rows.selectExpr("src AS id", "1L AS outs", "0L AS ins").union(rows.selectExpr("dst", "0L", "1L"))
     if vertices is not None:
@@ -235,3 +245,9 @@ def hits(  # noqa: PLR0913 - names as in networkx
         backend=backend,
     )
     return unexplained(found["scores"], "hits", ENDLESS)
+
+
+def _check_end(tol: float | None, max_iter: int) -> None:
+    check_count("max_iter", max_iter)
+    if tol is not None:
+        check_number("tol", tol, "a positive number, or None for exactly max_iter iterations", lambda t: t > 0)
