@@ -155,7 +155,7 @@ def test_attach_sets_and_unsets(session: SparkSession, tmp_path: Path) -> None:
     ("confs", "message"),
     [
         ({"spark.paralagg.mpi.luncher": "local"}, "did you mean 'spark.paralagg.mpi.launcher'"),
-        ({"spark.paralagg.mpi.ranks": 0}, "not number"),
+        ({"spark.paralagg.mpi.ranks": 0}, "which is not a whole number from 1 on"),
     ],
 )
 @pytest.mark.parametrize("how", ["attach", "configure"])
