@@ -89,6 +89,15 @@ def test_it_goes_on_to_the_rows_of_the_whole(spark: SparkSession, case: str, bac
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_every_engine_returns_the_rows_that_change(spark: SparkSession, backend: str) -> None:
+    edges = [(0, 1, 5), (1, 2, 1), (2, 1, 1), (0, 2, 2), (7, 8, 1)]
+    before = spark.sql("SELECT * FROM VALUES (0L, 0L), (1L, 5L), (2L, 6L) AS r(node, dist)")
+    candidates = spark.sql("SELECT 2L AS node, 2L AS dist")
+    changed = continued(candidates, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, edges)), backend)
+    assert sorted(tuple(r) for r in changed.collect()) == [(1, 3), (2, 2)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_rules_read_no_settled_row(spark: SparkSession, backend: str) -> None:
     edges = frame(spark, EDGES, [*((i, i + 1, 1) for i in range(200)), (0, 150, 100)])
     before = spark.range(151).selectExpr("id AS node", "id AS dist").localCheckpoint()

@@ -43,6 +43,13 @@ def not_a_name(argument: str, value: object, place: str, code: str) -> UsageErro
     return UsageError(code, message, value=value, place=place, hint=_hint_for(argument, value))
 
 
+def check_callable(argument: str, value: object, hint: str) -> None:
+    """Raise ``PARALAGG_BAD_OPTION`` unless ``value``, the function ``step`` or ``base``, can be called."""
+    if not callable(value):
+        message = f"{argument} is a {type_name(value)}"
+        raise UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
+
+
 def check_aggs(aggs: object, place: str) -> None:
     """Raise ``PARALAGG_UNKNOWN_AGGREGATE`` unless ``aggs`` is None or a mapping from columns to aggregates."""
     if aggs is not None and not isinstance(aggs, Mapping):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
+from pyspark_paralagg.api.arguments import check_callable, not_a_dataframe
 from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, conform, typed_relation
 from pyspark_paralagg.api.routes import with_traces
@@ -104,7 +104,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     may vary. Messages call keys independent and aggregated columns dependent, as Sun et al. 2023 do.
     """
     name = name or "r"
-    _check_step(step)
+    check_callable("step", step, _STEP)
     declared = {name: relation(base, keys=keys, aggs=aggs, initial=initial)}
     options = _Options(mode, assume, max_iterations, on_limit, tolerance, join_order, backend)
     return _run(name, declared, lambda state: {name: step(state[name])}, options)[name]
@@ -168,7 +168,7 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     """
     if not relations:
         raise UsageError("PARALAGG_BAD_OPTION", "ra.recursive needs at least one relation", value=relations)
-    _check_step(step)
+    check_callable("step", step, _STEP)
     for key, declaration in relations.items():
         if not isinstance(declaration, Declaration):
             raise UsageError(
@@ -219,6 +219,7 @@ class Recursion:
         return _run(self.name, self.declared, self.step, self.options, question, self.analysis)[question.name]
 
 
+_STEP = "pass a function of the relation's DataFrame: step=lambda r: r.join(...).select(...)"
 _ATTRIBUTE = "_paralagg_recursion"
 
 
@@ -312,12 +313,6 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
 def _columns(aggs: Aggregations) -> list[str]:
     """Return the aggregated columns, in the order of the call."""
     return [c for name in aggs or {} for c in ((name,) if isinstance(name, str) else name)]
-
-
-def _check_step(step: object) -> None:
-    if not callable(step):
-        hint = "pass a function of the relation's DataFrame: step=lambda r: r.join(...).select(...)"
-        raise UsageError("PARALAGG_BAD_OPTION", f"step is a {type_name(step)}", value=step, place="step", hint=hint)
 
 
 def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:

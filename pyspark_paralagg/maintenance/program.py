@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
+from pyspark_paralagg.api.arguments import check_callable, not_a_dataframe
 from pyspark_paralagg.api.dataframe import Declaration, recursive
 from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, conform, typed_relation
@@ -131,8 +131,9 @@ class Program:
     """
 
     def __init__(self, spark: SparkSession, recursion: Recursion, sources: Sources) -> None:
-        for argument in ("base", "step"):
-            _check_callable(argument, getattr(recursion, argument))
+        check_callable("base", recursion.base, "pass a function of the sources: base=lambda t: t[...]")
+        hint = "pass a function of the rows and the sources: step=lambda r, t: r.join(t[...], ...).select(...)"
+        check_callable("step", recursion.step, hint)
         self.recursion = recursion
         self._spark = spark
         base = self._call("base", sources, lambda: recursion.base(sources))
@@ -419,11 +420,3 @@ def _substitution(changed: Read, rows: DataFrame, frames: Frames, stored: DataFr
         return all_rows.limit(0) if read.is_beside(changed) else all_rows
 
     return substitute
-
-
-def _check_callable(argument: str, value: object) -> None:
-    if not callable(value):
-        call = "lambda t: t[...]" if argument == "base" else "lambda r, t: r.join(t[...], ...).select(...)"
-        message = f"{argument} is a {type_name(value)}, not a function of the sources"
-        hint = f"pass {argument}={call}"
-        raise UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)

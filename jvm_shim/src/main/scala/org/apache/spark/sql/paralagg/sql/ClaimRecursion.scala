@@ -142,18 +142,19 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
       next = group.diff(started).filter(startsFrom(_, group, started))
     }
     group.diff(started).headOption.foreach { c =>
-      c.branches.collectFirst { case s: SetOperation => s.nodeName.toUpperCase(java.util.Locale.ROOT) }.foreach {
-        word =>
-          throw new SqlProblem(
-            ErrorCodes.SqlNoBase,
-            s"$word combines branches of ${c.name}, which only UNION can do in a recursion",
-            s"write UNION between the branches, and $word in the query that reads ${c.name}",
-            heads.restored(Cte.place(c.branches.head, namesOf(group)).get))
+      val other = c.branches.collectFirst { case s: SetOperation => s.nodeName.toUpperCase(java.util.Locale.ROOT) }
+      val (problem, hint) = other match {
+        case Some(word) =>
+          s"$word combines branches of ${c.name}, which only UNION can do in a recursion" ->
+            s"write UNION between the branches, and $word in the query that reads ${c.name}"
+        case None =>
+          s"every branch of ${c.name} reads the recursion, so it has no base case" ->
+            s"add a branch that does not read it: SELECT … UNION SELECT … FROM ${c.name}"
       }
       throw new SqlProblem(
         ErrorCodes.SqlNoBase,
-        s"every branch of ${c.name} reads the recursion, so it has no base case",
-        "add a branch that does not read it: SELECT … UNION SELECT … FROM " + c.name,
+        problem,
+        hint,
         heads.restored(Cte.place(c.branches.head, namesOf(group)).get))
     }
   }
