@@ -247,6 +247,8 @@ def test_algebraic_types_on_spark(spark: SparkSession) -> None:
         ("p([1, _]).", "a field of a value cannot be `_`"),
         ("q(x) :- r(x), [x, nil] != [x, nil].", "nothing determines the type of this record"),
         ("q(x) :- r(x), x = $Nothing(1).", "no type has the branch `$Nothing`"),
+        ("p([1, nil]). t($Bb(1)).", "no type has the branch `$Bb`"),
+        ("p([1, nil]). t($Bb(x)) :- r(x).", "no type has the branch `$Bb`"),
         ("q(1) :- t($B(1, 2)).", "`$B` has 1 fields, but here 2"),
         (".type V = B {}", "branch `B` is defined twice"),
     ],
@@ -260,6 +262,11 @@ def test_wrong_structures(rule: str, message: str) -> None:
     assert error.position is not None
     assert error.position[0] in (6 + rule.startswith("."), 7, 8) or rule.startswith("p")
     assert error.hint
+
+
+def test_an_aggregate_of_structures_may_be_in_lower_case() -> None:
+    types = ".type T = A {} | B {n: number}\n.decl t(x: T)\n.decl least(x: T)\n"
+    assert read(types + "t($B(1)). least($min(x)) :- t(x).")
 
 
 TEXTS = st.text("01r9 ,[]ü🙂\n", max_size=6)

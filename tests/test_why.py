@@ -232,6 +232,31 @@ def test_why_not_names_what_each_rule_lacks(text: ra.Relations, spark: SparkSess
         ra.why_not(text["dist"], x=4)
 
 
+def test_why_not_speaks_of_columns_and_of_relations_of_the_text(spark: SparkSession) -> None:
+    source = """
+    .decl edge(from: number, to: number, w: number) .input edge
+    .decl total(node: number, n: number)
+    .decl same(a: number, b: number) eqrel
+    total(x, n) :- edge(x, _, _), n = sum w : edge(x, _, w).
+    far(y) :- total(x, n), edge(x, y, w), w > n.
+    same(x, y) :- edge(x, y, _).
+    fixed(x, 7) :- edge(x, _, _).
+    """
+    edges = spark.createDataFrame([(1, 2, 3), (2, 3, 4)], "from long, to long, w long")
+    found = ra.datalog(spark, source, edge=edges)
+    assert str(ra.why_not(found["far"], y=2)).splitlines()[1:] == [
+        "  line 6, column 5: total has no row with node = edge.from AND edge.w > n for the 1 row of edge"
+    ]
+    lines = str(ra.why_not(found["total"], node=1, n=4)).splitlines()
+    assert lines[1].endswith("sum has no row with edge.from = x AND w = 4 for the 1 row of edge")
+    assert lines[2].endswith("derives only rows with n = 0")
+    [fixed] = ra.why_not(found["fixed"], c0=1, c1=8).failures
+    assert (fixed.atom, fixed.conditions) == (None, ("c1 = 7",))
+    lines = str(ra.why_not(found["same"], a=1, b=7)).splitlines()
+    assert len(lines) == len(set(lines))
+    assert "@" not in "".join(lines)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

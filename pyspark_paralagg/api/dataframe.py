@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pyspark_paralagg.api.arguments import check_callable, not_a_dataframe
 from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, conform, typed_relation
 from pyspark_paralagg.api.routes import with_traces
@@ -22,6 +21,7 @@ from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.traced import step_columns
+from pyspark_paralagg.session.arguments import check_callable, check_dataframe, check_type
 from pyspark_paralagg.session.conf import BACKENDS
 from pyspark_paralagg.session.running import check_running, is_connect
 
@@ -103,7 +103,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     A wrong call raises ``UsageError`` at once. The result has no order of rows, and the last digits of a sum of doubles
     may vary. Messages call keys independent and aggregated columns dependent, as Sun et al. 2023 do.
     """
-    name = name or "r"
+    name = _named(name, "r")
     check_callable("step", step, _STEP)
     declared = {name: relation(base, keys=keys, aggs=aggs, initial=initial)}
     options = _Options(mode, assume, max_iterations, on_limit, tolerance, join_order, backend)
@@ -185,7 +185,7 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
         return result
 
     options = _Options(mode, assume, max_iterations, on_limit, tolerance, join_order, backend)
-    return _run(name or "_".join(relations), relations, apply, options)
+    return _run(_named(name, "_".join(relations)), relations, apply, options)
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,8 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     """Check a declaration. Inputs ``input_id`` and ``input_id + 1`` are its base and its initial rows."""
     place = f"relation {name}"
     for argument, value in (("base", declaration.base), ("initial", declaration.initial)):
-        if not _is_dataframe(value) and not (argument == "initial" and value is None):
-            raise not_a_dataframe(argument, value, place)
+        if argument == "base" or value is not None:
+            check_dataframe(argument, value, place)
     check_running(declaration.base.sparkSession)
     typed = typed_relation(name, declaration.base, declaration.keys, declaration.aggs, input_id)
     base = conform(declaration.base, typed, place, is_base=True)
@@ -310,15 +310,19 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     return Seed(replace(typed, initial=input_id + 1, settled=declaration.settled), base, initial)
 
 
+def _named(name: str | None, default: str) -> str:
+    check_type("name", name or default, str, 'a text, such as name="dist"')
+    return name or default
+
+
 def _columns(aggs: Aggregations) -> list[str]:
     """Return the aggregated columns, in the order of the call."""
     return [c for name in aggs or {} for c in ((name,) if isinstance(name, str) else name)]
 
 
 def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:
-    if not _is_dataframe(result):
-        argument = f"the step's result for {relation.name!r}"
-        raise not_a_dataframe(argument, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
+    argument, place = f"the step's result for {relation.name!r}", f"step of {relation.name}"
+    check_dataframe(argument, result, place, "PARALAGG_STEP_RESULT")
     shown = step_columns(relation)
     for name in shown:
         if name.lower() not in [c.lower() for c in result.columns]:
@@ -413,9 +417,3 @@ def _bad_option(option: str, value: object, expected: str) -> UsageError:
 
 def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a union of types
     return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _is_dataframe(value: object) -> bool:
-    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
-
-    return isinstance(value, DataFrame)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.arguments import not_a_dataframe
 from pyspark_paralagg.api.relations import columns_of
 from pyspark_paralagg.api.structures import decoded, encoded
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.traced import trace_type
+from pyspark_paralagg.session.arguments import check_dataframe, check_type
 from pyspark_paralagg.session.running import check_running
 
 if TYPE_CHECKING:
@@ -73,14 +73,18 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     ``problems``. The language is Soufflé's Datalog with PARALAGG's aggregates in heads (Sun et al. 2023) and
     PowerLog's indexed rules; ``docs/datalog.md`` describes it.
     """
+    from pyspark.sql import SparkSession as AnySession  # noqa: PLC0415 - this module loads without pyspark
+
     from pyspark_paralagg.datalog.lower.unsigned import check_ansi  # noqa: PLC0415 - likewise
     from pyspark_paralagg.datalog.read import read  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.text_to_program import resolve_text  # noqa: PLC0415 - likewise
 
+    check_type("spark", spark, AnySession, "the Spark session first: ra.datalog(spark, text, ...)")
+    check_type("text", text, str, "the program's text; of a file, Path(...).read_text()")
     check_running(spark)
     frames = {**(inputs or {}), **dataframes}
     for relation, df in frames.items():
-        _check_dataframe(relation, df)
+        check_dataframe(f"the input {relation!r}", df, f"input {relation}")
     own_aggregators = {a.name: a for a in aggregators}
     is_verified = mode == "auto" and backend != "dataframe" and not own_aggregators
 
@@ -218,13 +222,6 @@ class Relations(Mapping[str, "DataFrame"]):
                 value=name,
                 hint=did_you_mean(name, names),
             )
-
-
-def _check_dataframe(relation: str, df: object) -> None:
-    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
-
-    if not isinstance(df, DataFrame):
-        raise not_a_dataframe(f"the input {relation!r}", df, f"input {relation}")
 
 
 def _check_inputs(resolved: Resolved, frames: Mapping[str, DataFrame]) -> None:

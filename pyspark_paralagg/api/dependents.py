@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from pyspark_paralagg.api.arguments import not_a_name, type_name
 from pyspark_paralagg.api.user_aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, MaxBy, MCount, MinBy, Witnessed
 from pyspark_paralagg.program.program import Column, Dependent
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.session.arguments import not_a_name, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,6 +13,7 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.report.run_report import find
+from pyspark_paralagg.session.arguments import check_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,6 +50,7 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
         hint = did_you_mean(format, names) if isinstance(format, str) else f"use one of {', '.join(names)}"
         message = f"explain has no format {format!r}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=format, place="format", hint=hint)
+    check_dataframe("df", df, "ra.explain")
     record = find(df)
     if record is not None and record.report is not None:
         sections = {"Program": record.program, "Plan": _NAIVE}

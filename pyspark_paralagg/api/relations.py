@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.api.arguments import check_aggs, not_a_name
 from pyspark_paralagg.api.collected import as_sets
 from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
 from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider, renamed, widened
@@ -20,6 +19,7 @@ from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Hops, Path, Trace
 from pyspark_paralagg.program.traced import check_traces
+from pyspark_paralagg.session.arguments import check_aggs, not_a_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

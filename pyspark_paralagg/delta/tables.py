@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.arguments import type_name
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.session.arguments import type_name
 from pyspark_paralagg.session.condition import condition_of
 from pyspark_paralagg.session.running import is_connect
 

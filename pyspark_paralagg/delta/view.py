@@ -19,6 +19,7 @@ from pyspark_paralagg.delta.tables import Table, check_place, check_session, ope
 from pyspark_paralagg.delta.text import Text, WholeText
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.maintenance.program import Program, Recursion, Sources, references
+from pyspark_paralagg.session.arguments import check_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,6 +111,7 @@ class RecursiveTable:
         ...     dist(y, $MIN(d + w)) :- dist(x, d), edge(x, y, w).
         ... ''', "dist", sources={"edge": "lake/edges", "start": "lake/starts"})
         """
+        check_type("text", text, str, "the program's text; of a file, Path(...).read_text()")
         view = cls.__new__(cls)
         view._open(  # noqa: SLF001 - a constructor
             spark, target, sources, Text(text, relation, options, aggregators).program, options.get("backend")

@@ -11,11 +11,11 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
 from pyspark_paralagg.api.dataframe import explain_as
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.session.arguments import check_dataframe, not_a_dataframe, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,11 +148,8 @@ def check_number(argument: str, value: object, expected: str, fits: Callable[[fl
         raise bad_argument(argument, value, expected)
 
 
-def _types(df: object, argument: str) -> dict[str, str]:
-    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
-
-    if not isinstance(df, DataFrame):
-        raise not_a_dataframe(argument, df, argument)
+def _types(df: DataFrame, argument: str) -> dict[str, str]:
+    check_dataframe(argument, df, argument)
     return {field.name: field.dataType.simpleString() for field in df.schema}
 
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.arguments import check_callable, not_a_dataframe
 from pyspark_paralagg.api.dataframe import Declaration, recursive
 from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, conform, typed_relation
@@ -30,6 +29,7 @@ from pyspark_paralagg.program.functions.value_range import is_float
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.arguments import check_callable, check_dataframe
 from pyspark_paralagg.session.attach import bridge, reference
 
 if TYPE_CHECKING:
@@ -323,10 +323,8 @@ class Program:
                 place=f"{function} of {self.recursion.name}",
                 hint=f"correct the columns; the sources are {columns}",
             ) from problem
-        if not isinstance(result, AnyDataFrame):
-            raise not_a_dataframe(
-                f"the result of {function}", result, f"{function} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
-            )
+        place = f"{function} of {self.recursion.name}"
+        check_dataframe(f"the result of {function}", result, place, "PARALAGG_DELTA_PROGRAM")
         return result
 
     def _check_untracked(self) -> None:

@@ -6,6 +6,7 @@ the hops inside of the recursion, the parents after it. ``api.routes`` makes the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,8 @@ class Path:
 
     def __init__(self, order: str | None = None, *, columns: Sequence[str] = (), limit: int | None = None) -> None:
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "columns", (columns,) if isinstance(columns, str) else tuple(columns))
+        is_list = isinstance(columns, Iterable) and not isinstance(columns, str)
+        object.__setattr__(self, "columns", tuple(columns) if is_list else (columns,))
         object.__setattr__(self, "limit", limit)
 
     def __repr__(self) -> str:

@@ -100,6 +100,12 @@ def _copy(d: Dependent) -> Dependent:
 
 def check_traces(relation: Relation, place: str) -> None:
     """Raise ``UsageError`` ``PARALAGG_PATH`` if the traces of ``relation`` are not defined over its columns."""
+    for kind in (t.kind for t in relation.traces):
+        names: tuple[object, ...] = (kind.order or "", *(kind.columns if isinstance(kind, Path) else ()))
+        for name in names:
+            if not isinstance(name, str):
+                hint = 'name columns: ra.path("dist", columns=["line"])'
+                raise _wrong(f"{kind!r} takes names of columns, not {name!r}", name, place, hint)
     orders = {t.kind.order for t in relation.traces}
     if len(orders) > 1:
         shown = ", ".join(map(repr, sorted(orders, key=str)))

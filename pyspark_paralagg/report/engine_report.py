@@ -11,6 +11,7 @@ from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.report import observed
 from pyspark_paralagg.report.run_report import RunReport, find
+from pyspark_paralagg.session.arguments import check_dataframe
 from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.running import is_connect
 
@@ -27,6 +28,7 @@ def report(df: DataFrame) -> RunReport | None:
     >>> dist.count(); ra.report(dist).iterations                                          # doctest: +SKIP
     12
     """
+    check_dataframe("df", df, "ra.report")
     record = find(df)
     if record is not None and record.report is not None:
         return record.report

@@ -19,11 +19,11 @@ class Failure:
 
     ``conditions`` are those that no row of ``atom`` meets, ``before`` the relations and inputs that were joined before
     it, and ``rows`` how many combinations of their rows there are. ``is_excluded``: the rule forbids rows of ``atom``,
-    and there are some.
+    and there are some. ``atom`` is None if ``conditions`` hold for all rows that the rule derives, whatever it reads.
     """
 
     rule: str
-    atom: str
+    atom: str | None
     conditions: tuple[str, ...]
     before: tuple[str, ...] = ()
     rows: int = 0
@@ -32,6 +32,8 @@ class Failure:
     def __str__(self) -> str:
         """Return the failure as a sentence."""
         meets = " AND ".join(self.conditions) or "any value"
+        if self.atom is None:
+            return f"{self.rule}: derives only rows with {meets}"
         found = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'} of {', '.join(self.before)}"
         if self.is_excluded:
             return f"{self.rule}: {found} would do, but {self.atom} has rows with {meets}"
@@ -61,10 +63,13 @@ def absence_of(question: Failures, answer: Iterable[Mapping[str, Any]], shown: s
     if (-1, 0) in found:
         hint = "ra.why says how it is derived"
         raise UsageError("PARALAGG_WHY", f"there is a row {shown}", value=shown, place="ra.why_not", hint=hint)
-    return Absence(shown, tuple(_failure(a, n, found) for n, a in enumerate(question.attempts)))
+    failures = (_failure(a, n, found) for n, a in enumerate(question.attempts))
+    return Absence(shown, tuple(dict.fromkeys(failures)))  # a rule of a text may have become several equal ones
 
 
 def _failure(attempt: Attempt, number: int, found: Mapping[tuple[int, int], int]) -> Failure:
+    if attempt.derives:
+        return Failure(attempt.place, None, attempt.derives)
     failed = next(n for n in range(1, len(attempt.tries) + 1) if (number, n) not in found)
     atom, before = attempt.tries[failed - 1], tuple(t.name for t in attempt.tries[: failed - 1])
     rows = found.get((number, failed - 1), 0)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark_paralagg.api.dataframe import recursion_of
 from pyspark_paralagg.api.datalog import text_relation_of
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.session.arguments import check_dataframe, check_type
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import constants, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
@@ -75,7 +77,8 @@ def why(
     from pyspark_paralagg.why.prover import check_size, first_proof  # noqa: PLC0415 - likewise
     from pyspark_paralagg.why.text import why_in_text  # noqa: PLC0415 - likewise
 
-    given, df = {**(row or {}), **keys}, _result(df)
+    check_type("limit", limit, int, "a number of derivations, such as limit=1_000_000")
+    df, given = _asked_row(df, row, keys, "ra.why")
     text = text_relation_of(df)
     if text is not None:
         return why_in_text(df, text, given, of, limit)
@@ -100,7 +103,7 @@ def why_not(df: DataFrame | RecursiveTable, row: Mapping[str, Any] | None = None
     from pyspark_paralagg.compile.rewrite.failures import Failures  # noqa: PLC0415 - the compiler comes with it
     from pyspark_paralagg.why.text import why_not_in_text  # noqa: PLC0415 - likewise
 
-    given, df = {**(row or {}), **keys}, _result(df)
+    df, given = _asked_row(df, row, keys, "ra.why_not")
     text = text_relation_of(df)
     if text is not None:
         return why_not_in_text(df, text, given)
@@ -110,9 +113,15 @@ def why_not(df: DataFrame | RecursiveTable, row: Mapping[str, Any] | None = None
     return absence_of(question, [r.asDict() for r in answer], shown(name, given))
 
 
-def _result(df: DataFrame | RecursiveTable) -> DataFrame:
+def _asked_row(
+    df: DataFrame | RecursiveTable, row: Mapping[str, Any] | None, keys: Mapping[str, Any], function: str
+) -> tuple[DataFrame, dict[str, Any]]:
+    """Return the result that is asked about, and the given keys."""
+    check_type("row", row or {}, Mapping, 'the keys by name, such as {"node": 7}')
     recomputed: Callable[[Any], DataFrame] | None = getattr(type(df), "recomputed", None)  # of a RecursiveTable
-    return cast("DataFrame", df) if recomputed is None else recomputed(df)
+    if recomputed is None:
+        check_dataframe("df", df, function, "PARALAGG_WHY")
+    return cast("DataFrame", df) if recomputed is None else recomputed(df), {**(row or {}), **keys}
 
 
 def _asked(df: DataFrame, function: str) -> _Asked:

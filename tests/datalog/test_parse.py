@@ -106,7 +106,7 @@ def test_equality_ignores_spans() -> None:
 
 
 def test_plan_after_a_rule() -> None:
-    assert rule("p(x) :- q(x), r(x).\n.plan 0:(2,1), 1:()").plan == Plan(((0, (2, 1)), (1, ())))
+    assert rule("p(x) :- q(x), r(x).\n.plan 0:(2,1), 1:(1,2)").plan == Plan(((0, (2, 1)), (1, (1, 2))))
 
 
 def test_comments_are_allowed_anywhere() -> None:

@@ -23,7 +23,7 @@ TEXTS = {
     "p(x):-x=-(7)-(-7)-bnot 7.": "p(x) :- x = -(7) - -7 - bnot 7.",
     'p("a\\"\\n") .': 'p("a\\"\\n").',
     "p(n):-n=sum x:{q(x)}+count:{q(_),r(_)}.": "p(n) :- n = sum x : q(x) + count : { q(_), r(_) }.",
-    "p(x):-q(x). .plan 0:(2,1)": "p(x) :- q(x). .plan 0:(2, 1)",
+    "p(x):-q(x),r(x). .plan 0:(2,1)": "p(x) :- q(x), r(x). .plan 0:(2, 1)",
     ".decl a,b(x:number)inline": ".decl a(x: number) inline\n.decl b(x: number) inline",
     "p(x,a)<=p(x,b):-a<b.": "p(x, a) <= p(x, b) :- a < b.",
     ".decl p(x:number,y:number)brie choice-domain x,(x,y)": (

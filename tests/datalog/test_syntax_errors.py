@@ -357,7 +357,7 @@ WHOLE = """
 .assume edge.w >= -1, w < 2
 p(1, "a\\n"). /* a comment */ p(0x1f, 7u). // another
 p(x, $MIN(l + w), $COUNT), q(x) :- edge(x, _), (more(y, x); !q(-x ^ 2)), x != max(1, y) * 2, match("a", y).
-p(n) <- n = sum x * 2 : { q(x), true } + count : q(_), as(n, number) < 5 band 3. .plan 0:(1, 2)
+p(n) <- n = sum x * 2 : { q(x), true } + count : q(_), as(n, number) < 5 band 3. .plan 0:()
 """
 PIECES = st.sampled_from([
     *'()[]{},.;:|!=<>$@#"\\_?+-*/^%', ":-", "<-", "<:", "/*", "*/", "//", "\n",
@@ -382,3 +382,42 @@ def test_broken_text_parses_or_is_an_error_with_a_place(at: int, removed: int, a
         line, mark = (error.excerpt or "").split("\n")
         assert line[2:].replace(" ", "") in text.replace(" ", "").replace("\t", "")
         assert 0 <= mark.index("^") - 2 <= len(line)
+
+
+@pytest.mark.parametrize("text", [
+    "p(x) :- q(x), r(x). .plan 0:(2, 1), 1:(1, 2)",
+    "p(x) :- q(x), x > 1, !s(x), r(x). .plan 0:(2, 1)",
+    "p(x) :- q(x), (r(x); s(x)). .plan 0:(2, 1)",
+    "p(1). .plan 0:()",
+])  # fmt: skip
+def test_a_plan_has_each_positive_atom_once(text: str) -> None:
+    assert parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p(x) :- q(x), r(x). .plan 0:(1)", "`0:(1)` is no order of the body's positive atoms (there are 2)"),
+        ("p(x) :- q(x), r(x). .plan 0:(1, 1)", "`0:(1, 1)` is no order of the body's positive atoms (there are 2)"),
+        ("p(x) :- q(x), r(x). .plan 0:(0, 1)", "`0:(0, 1)` is no order of the body's positive atoms (there are 2)"),
+        ("p(x) :- q(x), !r(x). .plan 0:(1, 2)", "`0:(1, 2)` is no order of the body's positive atoms (there are 1)"),
+        (
+            "p(x) :- q(x), (r(x); true). .plan 0:(1, 2)",
+            "`0:(1, 2)` is no order of the body's positive atoms (there are 1)",
+        ),
+        ("p(x) :- q(x), r(x). .plan 0:(1, 2), 1:(2)", "`1:(2)` is no order of the body's positive atoms (there are 2)"),
+        ("p(1). .plan 0:(1)", "`0:(1)` is no order of the body's positive atoms (there are 0)"),
+        ("p(x) :- q(x), r(x). .plan 2:(1, 2)", "this rule has no version 2: each recursive atom has one, from 0 on"),
+    ],
+)
+def test_a_plan_that_is_no_order_of_the_atoms(text: str, message: str) -> None:
+    found = problem(text)
+    assert found.message == message
+    assert found.place == place(1, text.index(".plan") + 1)
+    assert found.hint
+
+
+def test_a_plan_has_a_hint() -> None:
+    wrong = problem("p(x) :- q(x), r(x). .plan 0:(1)")
+    assert wrong.hint == "give each of `(1, 2)` once, in the order of the joins; negated atoms have no number"
+    assert problem("p(1). .plan 0:(1)").hint == "leave `.plan` out"

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.added import is_equal, name_of, rows_with_keys, rules_of, with_relation
-from pyspark_paralagg.program.expr import Lit, columns
-from pyspark_paralagg.program.names import added_name
+from pyspark_paralagg.program.expr import Col, Lit, columns, substitute
+from pyspark_paralagg.program.names import added_name, stem_of
 from pyspark_paralagg.program.program import Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Atom, AtomKind, Program
@@ -39,10 +39,14 @@ class Try:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A rule that could derive the asked row: its place, and its atoms."""
+    """A rule that could derive the asked row: its place, and its atoms.
+
+    ``derives`` are its constants that differ from the asked keys, as text: nothing has to be joined then.
+    """
 
     place: str
     tries: tuple[Try, ...]
+    derives: tuple[str, ...] = ()
 
 
 @dataclass
@@ -68,7 +72,14 @@ class Failures:
         exists = rows_with_keys(relation, self.row, "why_not")
         rules = [replace(exists, head=self.name, exprs=_answered(-1, 0))]
         for number, rule in enumerate(rules_of(program, relation)):
-            keys = zip(rule.exprs, self.row, strict=False)
+            keys = list(zip(rule.exprs, self.row, strict=False))
+            named = zip(relation.keys, keys, strict=False)
+            others = tuple(
+                show(is_equal(Col(c.name, c.type), k)) for c, (k, v) in named if isinstance(k, Lit) and k != v
+            )
+            if others:
+                self.attempts.append(Attempt(rule.place, (), others))
+                continue
             asked = replace(rule, conditions=(*rule.conditions, *(is_equal(k, v) for k, v in keys)))
             rules += self._prefixes(program, asked, number)
         keys_of_answer = (Column(RULE, "int"), Column(ATOMS, "int"))
@@ -78,7 +89,7 @@ class Failures:
     def _prefixes(self, program: Program, rule: Rule, number: int) -> Iterator[Rule]:
         """Yield a rule for each number of joined atoms, and note the attempt."""
         ordered = _ordered(rule)
-        remaining, bound = list(rule.conditions), set[str]()
+        remaining, bound, shown = list(rule.conditions), set[str](), dict[str, str]()
         holding: list[Expr] = []
         tries = []
         for count, atom in enumerate(ordered, 1):
@@ -87,7 +98,9 @@ class Failures:
             ready = [c for c in remaining if columns(c) <= bound | atom.bound]
             remaining = [c for c in remaining if c not in ready]
             holding += ready
-            tries.append(Try(name_of(atom, program), atom.kind, tuple(map(show, ready))))
+            name, own = stem_of(name_of(atom, program)), _columns(atom, program)
+            tries.append(Try(name, atom.kind, tuple(_text(c, {**shown, **own}) for c in ready)))
+            shown |= {variable: f"{name}.{column}" for variable, column in own.items() if variable not in shown}
             place = f"{rule.place}, {count} atoms"
             yield Rule(self.name, _answered(number, count), tuple(ordered[:count]), tuple(holding), place=place)
         self.attempts.append(Attempt(rule.place, tuple(tries)))
@@ -95,6 +108,17 @@ class Failures:
 
 def _answered(rule: int, atoms: int) -> tuple[Lit, ...]:
     return Lit(rule, "int"), Lit(atoms, "int"), Lit(1, "bigint")
+
+
+def _columns(atom: Atom, program: Program) -> dict[str, str]:
+    """Return the column of the relation or input that each variable of ``atom`` is."""
+    read = program.input(atom.input or 0) if atom.relation is None else program.relation(atom.relation)
+    pairs = zip(atom.variables, read.columns, strict=True)
+    return {variable: stem_of(c.name) for variable, c in pairs if variable is not None}
+
+
+def _text(condition: Expr, names: Mapping[str, str]) -> str:
+    return show(substitute(condition, lambda column: replace(column, name=names[column.name])))
 
 
 def _ordered(rule: Rule) -> list[Atom]:

@@ -17,8 +17,10 @@ from pyspark_paralagg.datalog.desugar.structure_types import StructureTypes
 from pyspark_paralagg.datalog.desugar.structures import as_text, field_of, has_branch, packed
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.places import Places
+from pyspark_paralagg.datalog.parse.sorts import AGGREGATOR_NAMES
 from pyspark_paralagg.datalog.resolve.expand import names_in, nodes, substituted
 from pyspark_paralagg.program.functor import is_functor
+from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,9 +75,18 @@ class _Rule:
 
     def _with_branches(self, rule: syntax.Rule) -> syntax.Rule:
         """Return ``rule`` with each ``$Name`` of a head as what it is: an aggregate or a branch."""
+        misspelt = {
+            id(a)
+            for h in rule.heads
+            for a, type_ in zip(h.args, self._types.of_columns(h), strict=True)
+            if type_ is not None and isinstance(a, syntax.HeadAggregate)
+            if a.written != a.name and a.name not in AGGREGATOR_NAMES
+        }
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
-            if isinstance(node, syntax.HeadAggregate) and node.written in self._types.branches:
+            if isinstance(node, syntax.HeadAggregate) and (
+                node.written in self._types.branches or id(node) in misspelt
+            ):
                 return syntax.Branch(node.written, tuple(substituted(a, change) for a in node.args), node.span)
             return None
 
@@ -237,7 +248,9 @@ class _Rule:
         if isinstance(node, syntax.Branch):
             branch = node.name
             if branch not in self._types.branches:
+                names = [f"${b}" for b in self._types.branches]
                 hint = "declare it in a `.type`, or write an aggregate as a whole argument of a rule's head"
+                hint = did_you_mean(f"${branch}", names).replace("'", "`") if names else hint
                 raise self._error(f"no type has the branch `${branch}`", node.span, branch, hint)
             type_ = self._types.branches[branch]
         structure = self._types.structures.get(type_ or "")

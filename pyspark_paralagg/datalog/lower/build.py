@@ -214,9 +214,9 @@ def _supplied_columns(column: Column, aggregate: str, types: Mapping[Slot, str],
 
 
 def _join_order(flat: Flat, atoms: tuple[Atom, ...]) -> tuple[int, ...] | None:
-    """Return the join order of a ``.plan`` if it permutes this rule's positive atoms, else None."""
+    """Return the join order of the first version of a ``.plan``; None if rewriting has changed the atoms."""
     if flat.rule.plan is None:
         return None
-    order = tuple(p - 1 for p in flat.rule.plan.orders[0][1])
+    order = tuple(p - 1 for p in min(flat.rule.plan.orders)[1])
     positive = [n for n, a in enumerate(atoms) if a.kind == "join"]
     return order if sorted(order) == positive else None

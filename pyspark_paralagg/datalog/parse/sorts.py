@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _CONSTRAINTS = ("match", "contains")
 _RESERVED = ("min", "max", *_CONSTRAINTS)
-_AGGREGATORS = frozenset((
+AGGREGATOR_NAMES = frozenset((
     "MIN", "MAX", "SUM", "COUNT", "MCOUNT", "MSUM", "H_INDEX", "ANY", "ALL", "MIN_BY", "MAX_BY",
     "BITOR", "BITAND", "BIT_OR", "BIT_AND", "COLLECT_SET",
 ))  # fmt: skip
@@ -134,7 +134,7 @@ def _aggregate(node: Dollar) -> syntax.HeadAggregate:
 def is_aggregate(node: Dollar) -> bool:
     """Return whether ``node`` can only be an aggregate; else it may be a branch of an algebraic data type."""
     name = str(node.name)[1:]
-    return name.isupper() and name in _AGGREGATORS
+    return name.isupper() and name in AGGREGATOR_NAMES
 
 
 def _ungrouped(node: Raw) -> Raw:

@@ -14,6 +14,7 @@ from lark import Token
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.directives import Directives
 from pyspark_paralagg.datalog.parse.operators import fold
+from pyspark_paralagg.datalog.parse.plans import check_plan
 from pyspark_paralagg.datalog.parse.problems import Problem, between, place
 from pyspark_paralagg.datalog.parse.sorts import (
     Arguments,
@@ -41,10 +42,13 @@ class Transform(Directives):
         span = between(heads[0], dot)
         if second.type == "ARROW":
             atoms = tuple(head(h) for h in heads)
-            return syntax.Rule(atoms, literal(children[2]), plan, span=span)
+            body = literal(children[2])
+            check_plan(plan, body)
+            return syntax.Rule(atoms, body, plan, span=span)
         for dollar in (a for h in heads for a in h.args if isinstance(a, Dollar) and is_aggregate(a)):
             hint = "write the value itself; it is aggregated with those of the rules"
             refuse_dollar(dollar, "a fact has no rows to aggregate", hint)
+        check_plan(plan, syntax.Conjunction(()))
         return syntax.Rule(tuple(head(h) for h in heads), None, plan, span=span)
 
     def subsumption(self, children: list[Any]) -> syntax.Subsumption:

@@ -1,6 +1,6 @@
-"""Build errors for arguments of a wrong type: not a Spark DataFrame, or a Column instead of a name.
+"""Check arguments for a wrong type: not a Spark DataFrame, or a Column instead of a name.
 
-``dataframe`` and ``relations`` raise them. The message names the type, and the hint shows the correct call.
+The message names the type, and the hint shows the correct call.
 """
 
 from __future__ import annotations
@@ -35,6 +35,21 @@ def not_a_dataframe(argument: str, value: object, place: str, code: str = "PARAL
     elif value is None:
         hint = "check that no return or select is missing"
     return UsageError(code, f"{argument} is a {name}, not a Spark DataFrame", value=value, place=place, hint=hint)
+
+
+def check_dataframe(argument: str, value: object, place: str, code: str = "PARALAGG_BAD_OPTION") -> None:
+    """Raise ``UsageError`` with this code unless ``value`` is a Spark DataFrame."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
+
+    if not isinstance(value, DataFrame):
+        raise not_a_dataframe(argument, value, place, code)
+
+
+def check_type(argument: str, value: object, kind: type, expected: str) -> None:
+    """Raise ``PARALAGG_BAD_OPTION`` unless ``value`` is a ``kind``; ``expected`` says what to pass instead."""
+    if not isinstance(value, kind):
+        message, hint = f"{argument} is a {type_name(value)}", f"pass {expected}"
+        raise UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
 
 
 def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
