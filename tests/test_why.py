@@ -250,7 +250,7 @@ def test_why_not_speaks_of_columns_and_of_relations_of_the_text(spark: SparkSess
     lines = str(ra.why_not(found["total"], node=1, n=4)).splitlines()
     assert lines[1].endswith("sum has no row with edge.from = x AND w = 4 for the 1 row of edge")
     assert lines[2].endswith("derives only rows with n = 0")
-    [fixed] = ra.why_not(found["fixed"], c0=1, c1=8).failures
+    [fixed] = ra.why_not(found["fixed"], x=1, c1=8).failures
     assert (fixed.atom, fixed.conditions) == (None, ("c1 = 7",))
     lines = str(ra.why_not(found["same"], a=1, b=7)).splitlines()
     assert len(lines) == len(set(lines))
