@@ -38,7 +38,7 @@ LINES = {
         "worker": 360,
     },
     "mpi_backend": {
-        "codegen": 2_635,
+        "codegen": 2_655,
         "exchange": 560,
         "kernels": 1_690,
         "launch": 1_710,

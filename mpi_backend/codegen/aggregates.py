@@ -131,10 +131,9 @@ class Accumulating:
                 if d.part == 0:
                     self._combine(j, row, values, changed)
             elif d.order is None:
-                carried = [c for c, other in enumerate(self.dependents) if other.order == d.column.name]
                 with self._if_present(values[j].null):
-                    if carried:
-                        self._lexicographic(j, carried, row, values, changed)
+                    if self._carried(j):
+                        self._lexicographic(j, row, values, changed)
                     else:
                         self._single(j, row, values[j], changed)
 
@@ -166,31 +165,41 @@ class Accumulating:
             self._put(j, row, new)
             self.code.line(f"{changed} = True")
 
-    def _lexicographic(self, o: int, carried: list[int], row: str, values: Sequence[Value], changed: str) -> None:
-        """Write the join of (order, carried...): a better order replaces all; on a tie the smallest value wins."""
+    def _carried(self, j: int) -> list[int]:
+        return [c for c, other in enumerate(self.dependents) if other.order == self.dependents[j].column.name]
+
+    def _lexicographic(self, o: int, row: str, values: Sequence[Value], changed: str) -> None:
+        """Write the join of (order, carried...): a better order replaces all; on a tie the smallest value wins.
+
+        A carried column may carry others itself, which go with it. Null loses.
+        """
         old, new = self._cell(o, row), values[o].code
         present = f"{self._k(o)}[{row}] != 0" if self.nullable[o] else f"({self.name}_f[{row}] & {PRESENT}) != 0"
         with self.code.block(f"if not ({present}) or {self._better(o, new, old)}:"):
-            self._put(o, row, new)
-            self._set_valid(o, row)
-            self.code.line(f"{changed} = True")
-            for c in carried:
-                self._put(c, row, values[c].code)
-                if self.nullable[c]:
-                    self.code.line(f"{self._k(c)}[{row}] = np.uint8({values[c].present})")
+            self._replace(o, row, values, changed)
         with self.code.block(f"elif {equal(self.types[o], new, self._word(o, old))}:"):
-            for c in carried:
-                wins = less(
-                    self.types[c],
-                    values[c].code,
-                    self._word(c, self._cell(c, row)),
-                    makes_strings=self.writer.makes_strings,
-                )
-                condition = f"({self._k(c)}[{row}] == 0 or {wins})" if self.nullable[c] else wins
-                with self.code.block(f"if {values[c].present} and {condition}:"):
-                    self._put(c, row, values[c].code)
-                    self._set_valid(c, row)
-                    self.code.line(f"{changed} = True")
+            for c in self._carried(o):
+                self._on_tie(c, row, values, changed)
+
+    def _replace(self, j: int, row: str, values: Sequence[Value], changed: str) -> None:
+        self._put(j, row, values[j].code)
+        if self.nullable[j]:
+            self.code.line(f"{self._k(j)}[{row}] = np.uint8({values[j].present})")
+        self.code.line(f"{changed} = True")
+        for c in self._carried(j):
+            self._replace(c, row, values, changed)
+
+    def _on_tie(self, j: int, row: str, values: Sequence[Value], changed: str) -> None:
+        new, old = values[j].code, self._word(j, self._cell(j, row))
+        wins = less(self.types[j], new, old, makes_strings=self.writer.makes_strings)
+        empty = f"{self._k(j)}[{row}] == 0" if self.nullable[j] else "False"
+        with self.code.block(f"if {values[j].present} and ({empty} or {wins}):"):
+            self._replace(j, row, values, changed)
+        if carried := self._carried(j):
+            same = f"(not ({empty}) and {equal(self.types[j], new, old)}) if {values[j].present} else ({empty})"
+            with self.code.block(f"elif {same}:"):
+                for c in carried:
+                    self._on_tie(c, row, values, changed)
 
     def _with_merged_sets(self, row: str, values: Sequence[Value]) -> list[Value]:
         """Write the merges of sets with those of ``row``, and return the values with the results in their place.

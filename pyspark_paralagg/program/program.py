@@ -86,6 +86,7 @@ class Relation:
     initial rows are a fixpoint without the base; the result is only the rows that the base changes. ``traces`` are
     columns of hops and paths, which ``trace_paths`` turns into dependents and further relations. ``numbered``: readers
     find in the last key the number of the row, in the order of the other keys; the relation does not recurse.
+    ``follows``: the relation whose rows these are, with hops and parents that a search adds (``trace_paths``).
     """
 
     name: str
@@ -96,6 +97,7 @@ class Relation:
     settled: bool = False
     traces: tuple[Trace, ...] = ()
     numbered: bool = False
+    follows: str | None = None
 
     @property
     def is_idempotent(self) -> bool:

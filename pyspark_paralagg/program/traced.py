@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.program.aggregators import MinBy
+from pyspark_paralagg.program.aggregators import BY_ORDER, MaxBy, MinBy
 from pyspark_paralagg.program.names import fresh_column
 from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.sql import quoted
@@ -25,20 +25,14 @@ _ORDERS = ("min", "max")
 
 @dataclass(frozen=True)
 class Traced:
-    """The relations that compute the traces of one relation, and the names of their columns.
+    """The relation that computes the traces of another one, ``result``, and the names of its columns.
 
-    The first of ``stages`` searches for hops and the parent's first key. Each further one adds a key, or a column of
-    the step: it may be null and therefore orders no other.
+    Hops decide among equally good rows, then the parent's keys one after the other, then the columns of the step.
     """
 
-    stages: tuple[Relation, ...]
+    result: Relation
     hops: str
     parents: tuple[str, ...]
-
-    @property
-    def result(self) -> Relation:
-        """Return the relation that the engines return."""
-        return self.stages[-1]
 
 
 def step_columns(relation: Relation) -> tuple[str, ...]:
@@ -81,16 +75,19 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
     names_of_step = step_columns(relation)
     types = step_types or [HOPS_TYPE] * len(names_of_step)
     shown = [Column(name, type_) for name, type_ in zip(names_of_step, types, strict=True)]
-    dependents = (
-        *map(_copy, relation.dependents),
-        Dependent(Column(hops, HOPS_TYPE), "min"),
-        *(Dependent(c, MinBy.aggregator, hops) for c in parents[:1]),
-    )
-    stages = [replace(relation, name=f"{relation.name}_{path or own}", dependents=dependents, traces=())]
-    for column in (*parents[1:], *shown):
-        dependents = (*dependents, Dependent(column, "min"))
-        stages.append(replace(stages[0], name=f"{stages[0].name}_{len(stages) + 1}", dependents=dependents))
-    return Traced(tuple(stages), hops, tuple(c.name for c in parents))
+    order = relation.traces[0].kind.order
+    dependents = [d if d.column.name == order else _copy(d) for d in relation.dependents]
+    by = next((c.aggregator for c in BY_ORDER.values() for d in dependents if _decides(d, order, c)), "min")
+    for column in (Column(hops, HOPS_TYPE), *parents, *shown):
+        dependents.append(Dependent(column, by, order))
+        by, order = MinBy.aggregator, column.name
+    name = f"{relation.name}_{path or own}"
+    result = replace(relation, name=name, dependents=tuple(dependents), traces=(), follows=relation.name)
+    return Traced(result, hops, tuple(c.name for c in parents))
+
+
+def _decides(d: Dependent, order: str | None, by: type[MinBy | MaxBy]) -> bool:
+    return d.column.name == order and d.aggregator == by.order_aggregator
 
 
 def _copy(d: Dependent) -> Dependent:

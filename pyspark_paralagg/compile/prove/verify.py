@@ -175,9 +175,9 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         decided = _decide(program, names, kind, invariants)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
         return decided.program, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
-    if program.mode == "iterate":
-        _check_iterable(relations)
-        return program, "iterated", ['mode="iterate" is set']
+    given = _given(program, relations)
+    if given is not None:
+        return program, *given
     kind = _kind(program, names)
     if kind == "iterated":
         _check_iterable(relations)
@@ -194,6 +194,17 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
     if kind == "accumulating":
         return program, kind, ["every rule is linear in its sums", *notes]
     return decided.program, kind, ["every rule is monotone", *notes]
+
+
+def _given(program: Program, relations: list[Relation]) -> tuple[str, list[str]] | None:
+    """Return the class of a stratum that needs no proof, and the reason; None if it needs one."""
+    followed = next((r.follows for r in relations if r.follows is not None), None)
+    if followed is not None:
+        return "lattice", [f"it begins with the rows of {followed}, which only get hops and parents"]
+    if program.mode != "iterate":
+        return None
+    _check_iterable(relations)
+    return "iterated", ['mode="iterate" is set']
 
 
 def _check_iterable(relations: list[Relation]) -> None:

@@ -52,13 +52,14 @@ def limit_growth(program: Program) -> Program:
             if growing is None:
                 continue
             rule, name, expr = growing
+            shown = program.relation(rule.head).follows or rule.head
             warnings.append(
-                f"{rule.head}: the key {name} = {show(expr)} (in {rule.place}) has no bound, so new rows may be "
+                f"{shown}: the key {name} = {show(expr)} (in {rule.place}) has no bound, so new rows may be "
                 f"derived for ever: the run fails after {MAX_ITERATIONS:,} iterations"
             )
             if all(limit.relation not in names for limit in limits):
                 limits.append(Limit(names[0], MAX_ITERATIONS, on_limit="error"))
-    return replace(program, limits=tuple(limits), warnings=tuple(warnings))
+    return replace(program, limits=tuple(limits), warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[Rule, str, Expr] | None:

@@ -126,9 +126,8 @@ final class AccumulatorCode(
 
   /** Returns the code that stores a value if it is the first or a better one, with the columns that it carries. */
   private def choose(j: Int, id: String, values: Array[WordCode]): String = {
-    val carried = deps.indices.filter(deps(_).order == j)
     val code =
-      if (carried.nonEmpty) lexicographic(j, carried, id, values)
+      if (carried(j).nonEmpty) lexicographic(j, id, values)
       else if (nullable(j)) {
         s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; ra_ch = true; }\n" +
           s"else { ${improve(j, id, values(j).word)} }\n"
@@ -187,21 +186,34 @@ final class AccumulatorCode(
     case _ => if (smaller) s"$y < $old" else s"$y > $old"
   }
 
-  /** Returns the code for (order, carried…): a better order replaces all; on a tie the smallest carried value wins. */
-  private def lexicographic(o: Int, carried: Seq[Int], id: String, values: Array[WordCode]): String = {
+  private def carried(j: Int): Seq[Int] = deps.indices.filter(deps(_).order == j)
+
+  /**
+   * Returns the code for (order, carried…): a better order replaces all; on a tie the smallest carried value wins, with
+   * what it carries itself. Null loses.
+   */
+  private def lexicographic(o: Int, id: String, values: Array[WordCode]): String = {
     val (y, old) = (values(o).word, s"${v(o)}[$id]")
-    val replace = s"$old = $y; ra_ch = true; " + (if (nullable(o)) s"${k(o)}[$id] = 1; " else "") + carried.map { c =>
-      s"${v(c)}[$id] = ${values(c).word}; " +
-        (if (!nullable(c)) "" else s"${k(c)}[$id] = (byte) (${values(c).isNull} ? 0 : 1); ")
-    }.mkString
-    val tie = carried.map { c =>
-      val smaller = less(deps(c).column.dataType, values(c).word, s"${v(c)}[$id]", smaller = true)
-      val wins = if (nullable(c)) s"(${k(c)}[$id] == 0 || $smaller)" else smaller
-      val set = s"${v(c)}[$id] = ${values(c).word}; ra_ch = true; " + (if (nullable(c)) s"${k(c)}[$id] = 1; " else "")
-      s"if (${if (values(c).isNullable) s"!${values(c).isNull} && " else ""}$wins) { $set }\n"
-    }.mkString
     val empty = if (nullable(o)) s"${k(o)}[$id] == 0" else s"(${name}_f[$id] & $Present) == 0"
-    s"if ($empty || ${better(o, y, old)}) { $replace }\nelse if ($y == $old) { $tie }\n"
+    val tie = carried(o).map(onTie(_, id, values)).mkString
+    s"if ($empty || ${better(o, y, old)}) { ${replace(o, id, values)} }\nelse if ($y == $old) { $tie }\n"
+  }
+
+  private def replace(j: Int, id: String, values: Array[WordCode]): String = {
+    val isNull = values(j).isNull
+    val valid = if (isNull == "false") "1" else s"(byte) ($isNull ? 0 : 1)"
+    s"${v(j)}[$id] = ${values(j).word}; ra_ch = true; " + (if (nullable(j)) s"${k(j)}[$id] = $valid; " else "") +
+      carried(j).map(replace(_, id, values)).mkString
+  }
+
+  private def onTie(j: Int, id: String, values: Array[WordCode]): String = {
+    val (y, old, isNull) = (values(j).word, s"${v(j)}[$id]", values(j).isNull)
+    val empty = if (nullable(j)) s"(${k(j)}[$id] == 0)" else "false"
+    val smaller = less(deps(j).column.dataType, y, old, smaller = true)
+    val code = s"if (!$isNull && ($empty || $smaller)) { ${replace(j, id, values)} }\n"
+    if (carried(j).isEmpty) code
+    else
+      s"$code else if ($isNull ? $empty : !$empty && $y == $old) { ${carried(j).map(onTie(_, id, values)).mkString} }\n"
   }
 
   private def sum(j: Int, a: String, b: String): String = deps(j).column.dataType match {
