@@ -22,7 +22,7 @@ LINES = {
         "backends": 1_870,
         "codes": 1_595,
         "command": 3_920,
-        "compile": 8_970,
+        "compile": 8_975,
         "connect": 1_740,
         "datalog": 7_835,
         "delta": 1_820,
@@ -48,7 +48,7 @@ LINES = {
     },
     SHIM: {
         "codegen": 980,
-        "driver": 2_135,
+        "driver": 2_160,
         "gang": 610,
         "load": 1_700,
         "loop": 2_950,

@@ -59,23 +59,32 @@ def routes(base: DataFrame, edges: DataFrame, **options: Any) -> DataFrame:  # n
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("partitions", [1, 7])
-def test_routes_are_those_of_a_search(spark: SparkSession, engine: str, partitions: int) -> None:
-    """Two edges of weight 0 form a cycle, a node has an edge to itself, two ways are equally long."""
+@pytest.mark.parametrize(("partitions", "number"), [(1, "bigint"), (7, "bigint"), (7, "double")])
+def test_routes_are_those_of_a_search(spark: SparkSession, engine: str, partitions: int, number: str) -> None:
+    """Two edges of weight 0 form a cycle, a node has an edge to itself, two ways are equally long.
+
+    The recursion itself finds the routes of whole numbers. Sums of doubles may be equal by rounding.
+    """
     edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long").repartition(partitions)
     base = spark.createDataFrame([(1, 0), (4, 20), (9, 5)], "node long, dist long")
-    df = routes(base, edges, backend=engine)
-    assert df.dtypes == [("node", "bigint"), ("route", "array<bigint>"), ("dist", "bigint"), ("legs", "bigint")]
+    base = base.withColumn("dist", F.col("dist").cast(number))
+    df = routes(base, edges.withColumn("weight", F.col("weight").cast(number)), backend=engine)
+    assert df.dtypes == [("node", "bigint"), ("route", "array<bigint>"), ("dist", number), ("legs", "bigint")]
     assert found(df) == expected(CYCLES, {1: 0, 4: 20, 9: 5})
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_graphs(spark: SparkSession, seed: int) -> None:
+@pytest.mark.parametrize("number", ["long", "double"])
+def test_random_graphs(spark: SparkSession, seed: int, number: str) -> None:
     rng = random.Random(seed)  # noqa: S311 - no secret
     nodes = [f"n{n}" for n in range(30)]
     drawn = [(rng.choice(nodes), rng.choice(nodes), rng.choice((0, 0, 1, 2, 5))) for _ in range(90)]
-    edges = spark.createDataFrame(drawn, "src string, dst string, weight long")
-    base = spark.createDataFrame([("n0", 0), ("n1", 3)], "node string, dist long")
+    edges = spark.createDataFrame(drawn, "src string, dst string, weight long").withColumn(
+        "weight", F.col("weight").cast(number)
+    )
+    base = spark.createDataFrame([("n0", 0), ("n1", 3)], "node string, dist long").withColumn(
+        "dist", F.col("dist").cast(number)
+    )
     assert found(routes(base, edges)) == expected(drawn, {"n0": 0, "n1": 3})
 
 
@@ -94,7 +103,7 @@ def test_sets_have_paths_of_fewest_steps(spark: SparkSession, engine: str) -> No
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_several_keys_and_columns_along_the_way(spark: SparkSession, engine: str) -> None:
-    """Three keys need two stages; the widest route by legs, with the capacity and the line of each leg."""
+    """One search finds three keys and two columns: the widest route by legs, with capacity and line of each leg."""
     lines = [("a", "b", 5, "x"), ("a", "b", 5, "w"), ("b", "c", 3, "y"), ("a", "c", 3, "z"), ("c", "d", 9, "x")]
     edges = spark.createDataFrame(lines, "src string, dst string, width long, line string")
     base = spark.sql("SELECT 'a' AS stop, DATE'2026-01-01' AS day, 0 AS legs, 99L AS width, '' AS line")
@@ -206,7 +215,8 @@ def test_null_keys_have_paths(spark: SparkSession, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_several_keys_with_nulls(spark: SparkSession, engine: str) -> None:
+@pytest.mark.parametrize(("number", "recursions"), [("bigint", 1), ("double", 2)])
+def test_several_keys_with_nulls(spark: SparkSession, engine: str, number: str, recursions: int) -> None:
     """Rows that differ in which key is null are different parents, and stay so beside zero and the empty string."""
     steps = [
         ((1, "a", 1), (None, "b", 1)),
@@ -226,10 +236,10 @@ def test_several_keys_with_nulls(spark: SparkSession, engine: str) -> None:
             edges.k0, edges.k1, edges.k2, (r.d + 1).alias("d")
         )
 
-    base = spark.sql("SELECT 1 AS k0, 'a' AS k1, 1L AS k2, 0L AS d")
+    base = spark.sql(f"SELECT 1 AS k0, 'a' AS k1, 1L AS k2, CAST(0 AS {number}) AS d")
     df = base.recursive_agg(["k0", "k1", "k2"], {"d": "min", "route": ra.path("d")}, step=step, backend=engine)
-    if engine in {"spark", "local", "mpi"}:  # one search for hops and all keys, over the distances
-        assert df._jdf.queryExecution().analyzed().toString().count("RecursiveAggregate") == 2
+    if engine in {"spark", "local", "mpi"}:  # the recursion finds hops and all keys, or one search over its rows
+        assert df._jdf.queryExecution().analyzed().toString().count("RecursiveAggregate") == recursions
     found = df.collect()
     assert {(r.k0, r.k1, r.k2): [tuple(x) for x in r.route[1:]] for r in found} == {
         (1, "a", 1): [],

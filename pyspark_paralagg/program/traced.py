@@ -76,7 +76,7 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
     types = step_types or [HOPS_TYPE] * len(names_of_step)
     shown = [Column(name, type_) for name, type_ in zip(names_of_step, types, strict=True)]
     order = relation.traces[0].kind.order
-    dependents = [d if d.column.name == order else _copy(d) for d in relation.dependents]
+    dependents = list(relation.dependents)
     by = next((c.aggregator for c in BY_ORDER.values() for d in dependents if _decides(d, order, c)), "min")
     for column in (Column(hops, HOPS_TYPE), *parents, *shown):
         dependents.append(Dependent(column, by, order))
@@ -88,11 +88,6 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
 
 def _decides(d: Dependent, order: str | None, by: type[MinBy | MaxBy]) -> bool:
     return d.column.name == order and d.aggregator == by.order_aggregator
-
-
-def _copy(d: Dependent) -> Dependent:
-    """Return a column that takes over a final value: whatever it was aggregated with, all its rows are equal."""
-    return Dependent(d.column, d.aggregator if d.column.type == "boolean" else "min")
 
 
 def check_traces(relation: Relation, place: str) -> None:

@@ -12,8 +12,13 @@ hops win, then the smallest parent. Whatever the weights are, parents cannot for
 that the loop itself carried would be wrong where values tie: under ``least(width, d)`` a wider way with more hops may
 replace one that is as good.) All engines run the result as any other Program.
 
-Without values each row that the rules derive is one, so the search does not need the rows, unless a limit or initial
-rows make them others.
+The recursion itself finds hops and parents where it cannot be wrong: without values, and where each rule adds to the
+deciding value a number that no value decides. A better value then stays better, and an equal one equal. It is computed
+with its traces alone, unless others read it::
+
+    dist_route(v, $MIN(d + w), h + 1 by d, u by h) :- dist_route(u, d, h, _), edges(u, v, w)
+
+Limits and initial rows make a set smaller or larger than its rules do, so it is searched, too.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from pyspark_paralagg.compile.rewrite.added import (
 )
 from pyspark_paralagg.compile.rewrite.stratify import recursion_with
 from pyspark_paralagg.program.expr import Call, Col, Lit
-from pyspark_paralagg.program.program import Atom, Input, Rule
+from pyspark_paralagg.program.expr import columns as columns_of
+from pyspark_paralagg.program.program import Atom, Dependent, Input, Rule
 from pyspark_paralagg.program.traced import HOPS_TYPE, traced
 
 if TYPE_CHECKING:
@@ -55,6 +61,15 @@ def trace_paths(program: Program) -> Program:
     return program
 
 
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+"""Sums of other numbers are rounded, so unequal values may become equal."""
+
+
+def _copy(d: Dependent) -> Dependent:
+    """Return a column that takes over a final value: whatever it was aggregated with, all its rows are equal."""
+    return Dependent(d.column, d.aggregator if d.column.type == "boolean" else "min")
+
+
 class _Tracer:
     """Traces one relation."""
 
@@ -65,27 +80,31 @@ class _Tracer:
         self._order = relation.traces[0].kind.order
         self._rules = [r for r in program.rules if r.head == relation.name]
         types = [e.type for e in self._rules[0].exprs[len(relation.supplied) :]] if self._rules else ()
-        self._stage = traced(relation, types).result
-        is_limited = program.limit(self._recursion)[0] is not None or program.row_limit(self._recursion) is not None
-        self._is_free = self._order is None and relation.initial is None and not is_limited
-
-    def run(self) -> Program:
-        relation = self._relation
-        check_is_finished(self._program, relation, "PARALAGG_PATH", CHANGED_PARENTS)
+        check_is_finished(program, self._relation, "PARALAGG_PATH", CHANGED_PARENTS)
         for rule in self._rules:
             self._check_parents(rule)
-        inputs = [self._program.input(i) for i in (relation.base, relation.initial) if i is not None]
-        if self._is_free:
-            searches, rows = [], self._with_hops(inputs[0])
-        else:
-            searches, rows = [s for i in inputs for s in self._existing(self._start(i))], self._all_rows()
-        searches += [s for r in self._rules for s in self._existing(self._search(r))]
-        program, base = self._program.with_new_input(rows)
-        stage = replace(self._stage, base=base, initial=None)
-        count = len(relation.supplied)
-        written = [replace(r, exprs=r.exprs[:count]) if r.head == relation.name else r for r in program.rules]
-        relations = [relation if r.name == relation.name else r for r in program.relations]
-        return replace(program, relations=(*relations, stage), rules=(*written, *searches))
+        iterations, _, tolerance = program.limit(self._recursion)
+        is_limited = iterations is not None or tolerance is not None or program.row_limit(self._recursion) is not None
+        is_plain = relation.initial is None and program.mode != "iterate" and not is_limited
+        self._is_own = is_plain and (self._order is None or all(map(self._adds, self._rules)))
+        stage = traced(relation, types).result
+        copied = tuple(d if d.order or d.column.name == self._order else _copy(d) for d in stage.dependents)
+        self._stage = replace(stage, follows=None) if self._is_own else replace(stage, dependents=copied)
+
+    def run(self) -> Program:
+        name, starts = self._relation.name, [] if self._is_own else self._starts()
+        searches = [s for rule in (*starts, *map(self._search, self._rules)) for s in self._existing(rule)]
+        base = self._program.input(self._relation.base)
+        program, base_id = self._program.with_new_input(self._with_hops(base) if self._is_own else self._all_rows())
+        stage = replace(self._stage, base=base_id, initial=None)
+        others = [r for r in program.rules if r.head != name]
+        read = {i.relation for i in program.inputs} | {a.relation for r in (*others, *searches) for a in r.body}
+        if self._is_own and name not in read:
+            relations = [stage if r.name == name else r for r in program.relations]
+            return replace(program, relations=tuple(relations), rules=(*others, *searches))
+        written = [replace(r, exprs=r.exprs[: len(self._relation.supplied)]) for r in self._rules]
+        relations = [*(self._relation if r.name == name else r for r in program.relations), stage]
+        return replace(program, relations=tuple(relations), rules=(*others, *written, *searches))
 
     def _check_parents(self, rule: Rule) -> None:
         read = self._reads(rule)
@@ -97,8 +116,24 @@ class _Tracer:
         """Return the atoms of a rule that read relations of the same recursion."""
         return [a for a in reads(rule) if a.relation in self._recursion]
 
+    def _adds(self, rule: Rule) -> bool:
+        """Return whether ``rule`` copies the deciding value, or adds to it a number that no value decides."""
+        if not self._reads(rule):
+            return True
+        columns, keys = self._relation.columns, len(self._relation.keys)
+        variables = self._reads(rule)[0].variables
+        own = next(v for v, c in zip(variables, columns, strict=True) if c.name == self._order)
+        moving = {v for v in variables[keys:] if v is not None}
+        match dict(zip((c.name for c in self._relation.supplied), rule.exprs, strict=False))[str(self._order)]:
+            case Col(name):
+                return name == own
+            case Call("Add" | "Subtract" as sign, (first, second), type) if type in _WHOLE:
+                pairs = [(first, second), (second, first)] if sign == "Add" else [(first, second)]
+                return any(isinstance(a, Col) and a.name == own and not columns_of(b) & moving for a, b in pairs)
+        return False
+
     def _with_hops(self, rows: Input) -> Input:
-        """Return base rows, which have no values, as those of the search."""
+        """Return base rows with their hops."""
         return replace(rows, exprs=(*rows.exprs, Lit(0, HOPS_TYPE), *self._no_parents()))
 
     def _all_rows(self) -> Input:
@@ -108,11 +143,16 @@ class _Tracer:
         exprs = (*(Col(c.name, c.type, c.nullable) for c in columns), *found)
         return Input(-1, -1, columns, exprs, relation=self._relation.name)
 
-    def _start(self, rows: Input) -> Rule:
-        variables = tuple(f"base_{c.name}" for c in self._relation.supplied)
-        derived = [Col(v, e.type) for v, e in zip(variables, rows.exprs, strict=True)]
-        place = f"base of {self._relation.name}"
-        return Rule(self._stage.name, self._row(derived, self._base()), (Atom(variables, input=rows.id),), place=place)
+    def _starts(self) -> list[Rule]:
+        """Return the rules of base rows, and of initial ones."""
+        rules = []
+        for rows in (self._program.input(i) for i in (self._relation.base, self._relation.initial) if i is not None):
+            variables = tuple(f"base_{c.name}" for c in self._relation.supplied)
+            derived = [Col(v, e.type) for v, e in zip(variables, rows.exprs, strict=True)]
+            body = (Atom(variables, input=rows.id),)
+            place = f"base of {self._relation.name}"
+            rules.append(Rule(self._stage.name, self._row(derived, self._base()), body, place=place))
+        return rules
 
     def _search(self, rule: Rule) -> Rule:
         """Return the rule of rows that follow in one hop, or that need no other row."""
@@ -128,16 +168,19 @@ class _Tracer:
         more = Call("Add", (hops, Lit(1, HOPS_TYPE)), HOPS_TYPE)
         shown = rule.exprs[len(self._relation.supplied) :]
         found = (more, *(parent if len(others) > len(shown) else ()), *shown)
+        is_found = () if self._is_own else (Call("IsNotNull", (hops,), "boolean", nullable=False),)
         return replace(
             rule,
             head=self._stage.name,
             exprs=self._row(rule.exprs, found),
             body=tuple(Atom(variables, self._stage.name) if a is reader else a for a in rule.body),
-            conditions=(*rule.conditions, Call("IsNotNull", (hops,), "boolean", nullable=False)),
+            conditions=(*rule.conditions, *is_found),
         )
 
     def _row(self, derived: Sequence[Expr], found: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the keys and the deciding value that a rule derives, with ``found``: the rows have other values."""
+        if self._is_own:
+            return (*derived[: len(self._relation.supplied)], *found)
         by_name = dict(zip((c.name for c in self._relation.supplied), derived, strict=False))
         values = (c for c in self._relation.columns[len(self._relation.keys) :])
         decided = (by_name[c.name] if c.name == self._order else Lit(None, c.type) for c in values)
@@ -151,7 +194,7 @@ class _Tracer:
 
     def _existing(self, rule: Rule) -> Iterator[Rule]:
         """Yield the rule for the rows that exist: by value only those win; of a limited set it derives others, too."""
-        if self._order is not None or self._is_free:
+        if self._order is not None or self._is_own:
             yield rule
             return
         names = tuple(fresh_variable(rule, f"of_{k.name}") for k in self._relation.keys)
