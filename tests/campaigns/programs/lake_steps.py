@@ -1,9 +1,10 @@
 """Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
 
-Each step changes a source by an insert, a delete, an update, a merge, an OPTIMIZE, or a restore of an earlier version,
-and then refreshes shortest paths, reachability and widest paths. A refresh may end in the middle: before its commit,
-after it and before it has heard of it, or because its process is killed. The next one has to give the right rows. Rows
-are compared with those computed in Python of what the sources have.
+Each step changes a source by an insert, a delete, an update, a merge, an OPTIMIZE, a VACUUM, a property, or a restore
+of an earlier version, or edits a kept table by hand. Then it refreshes shortest paths, reachability and widest paths. A
+refresh may end in the middle: before its commit, after it and before it has heard of it, or because its process is
+killed. Or it may run beside another one of the same table. The next one has to give the right rows. Rows are compared
+with those computed in Python of what the sources have.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +38,12 @@ STEPS = 20
 """In each pair of source tables."""
 _KILLED = 0.04
 """Share of the steps that kill a refresh in another process."""
-CHANGES = ("insert", "insert", "delete", "delete", "update", "merge", "upsert_delete", "restore", "optimize", "nothing")
+_TWICE = 0.1
+"""Share of the refreshes that run beside another one of the same table."""
+CHANGES = (
+    "insert", "insert", "delete", "delete", "update", "merge", "upsert_delete", "restore", "optimize", "vacuum",
+    "set_property", "edit_target", "nothing",
+)  # fmt: skip
 
 
 class Interrupted(Exception):  # noqa: N818 - as if the process were killed there
@@ -89,6 +96,8 @@ class _Walk:
     def __init__(self, lake: Lake, seed: int) -> None:
         self.lake, self.dice = lake, random.Random(seed)
         self.log: list[str] = []
+        self._oldest: dict[str, int] = {}
+        """The first version of a source whose files are still there."""
         lake.add("edges", edges_of(self.dice, NODES, 8), EDGES)
         lake.add("starts", [(0, 0)], STARTS)
 
@@ -104,6 +113,8 @@ class _Walk:
         for table in self._tables():
             if self.dice.random() < 0.3:
                 self._interrupted(table)
+            if self.dice.random() < _TWICE:
+                self._twice(table)
             self.log.append(table.refresh(full=False).kind)
 
     def difference(self) -> str | None:
@@ -159,6 +170,18 @@ class _Walk:
             self.log.append(f"interrupted at {name}")
         finally:
             setattr(owner, name, before)
+
+    def _twice(self, table: ra.delta.RecursiveTable) -> None:
+        """Refresh the table in two threads at once; one of them may find that the other was faster."""
+
+        def refresh_once(_: int) -> str:
+            try:
+                return str(table.refresh(full=False).kind)
+            except ra.ParalaggError as problem:
+                return problem.code
+
+        with ThreadPoolExecutor(2) as threads:
+            self.log.append(f"two at once: {', '.join(threads.map(refresh_once, range(2)))}")
 
     def _killed(self) -> None:
         """Kill a process of its own in the middle of a refresh, with its JVM."""
@@ -223,8 +246,23 @@ class _Walk:
         """Other files, the same rows."""
         self.lake.sql("OPTIMIZE {}", source)
 
+    def vacuum(self, source: str) -> None:
+        """Delete the files of earlier versions, and those of the change feed."""
+        self.lake.sql("VACUUM {} RETAIN 0 HOURS", source)
+        self._oldest[source] = self.lake.version(source)
+
+    def set_property(self, source: str) -> None:
+        """Make a commit that changes no row."""
+        self.lake.sql(f"ALTER TABLE {{}} SET TBLPROPERTIES ('paralagg.note' = '{self.dice.random()}')", source)
+
+    def edit_target(self, _: str) -> None:
+        """Another writer changes a kept table."""
+        target = self.dice.choice(("dist", "reach", "narrow"))
+        if (self.lake.folder / target).exists():
+            self.lake.sql(f"DELETE FROM {{}} WHERE node = {self.dice.randrange(NODES)}", target)
+
     def restore(self, source: str) -> None:
-        version = self.dice.randint(0, self.lake.version(source))
+        version = self.dice.randint(self._oldest.get(source, 0), self.lake.version(source))
         self.lake.sql(f"RESTORE TABLE {{}} TO VERSION AS OF {version}", source)
 
     def nothing(self, source: str) -> None:
