@@ -1,4 +1,4 @@
-"""Add the columns of ``ra.hops`` and ``ra.path`` to a Program, as a search of its own over the final rows.
+"""Add the columns of ``ra.hops`` and ``ra.path`` to a Program, by a search over the final rows or in the recursion.
 
     dist(v, $MIN(d + w)) :- dist(u, d), edges(u, v, w)
     dist_route(v, $MIN(d), h by d, p by h) :- dist(v, d), h = null, p = null
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Relation
 
 CHANGED_PARENTS = "whose parents may have changed since, so they have no path"
-_NO_HOPS = Lit(0, HOPS_TYPE)
 
 
 def trace_paths(program: Program) -> Program:
@@ -134,7 +133,7 @@ class _Tracer:
 
     def _with_hops(self, rows: Input) -> Input:
         """Return base rows with their hops."""
-        return replace(rows, exprs=(*rows.exprs, Lit(0, HOPS_TYPE), *self._no_parents()))
+        return replace(rows, exprs=(*rows.exprs, *self._base()))
 
     def _all_rows(self) -> Input:
         """Return the final rows, none of which has hops."""
@@ -187,6 +186,7 @@ class _Tracer:
         return (*(by_name[k.name] for k in self._relation.keys), *decided, *found)
 
     def _base(self) -> tuple[Expr, ...]:
+        """Return hops and parents of a base row."""
         return Lit(0, HOPS_TYPE), *self._no_parents()
 
     def _no_parents(self) -> tuple[Expr, ...]:
