@@ -83,6 +83,19 @@ def test_paths_are_written_as_text_and_as_lists(
     assert Path("no/dist.csv").read_text(encoding="utf-8") == "a\t0.0\t[a]\t0\n"
 
 
+@pytest.mark.parametrize("value", ["d + w", "max(d, w)"])  # found by the recursion itself, and by a search
+def test_a_path_over_whole_numbers_has_a_report(case: Callable[..., int], value: str) -> None:
+    text = ".decl dist(x: symbol, d: number, r: path)\n.decl dist_r(x: symbol)\n"
+    text += ".decl edge(x: symbol, y: symbol, w: number)\n"
+    text += '.input edge\ndist("a", 0, $PATH()).\n.output dist, dist_r\ndist_r(x) :- dist(x, _, _).\n'
+    text += f"dist(y, $MIN({value}), $PATH()) :- dist(x, d, _), edge(x, y, w)."
+    assert case(text, "--report", "r.json", edge="a\tb\t5\na\tc\t1\nc\tb\t1\n") == OK
+    assert "b\t" in Path("out/dist.csv").read_text(encoding="utf-8")
+    assert "[a, c, b]" in Path("out/dist.csv").read_text(encoding="utf-8")
+    assert Path("out/dist_r.csv").read_text(encoding="utf-8") == "a\nb\nc\n"
+    assert json.loads(Path("r.json").read_text())["dist"]["tuples"] == 3
+
+
 def test_outputs_reports_and_what_is_said(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
     text = DISTANCES + '.output edge(filename="e.parquet")\n.printsize edge'
     assert case(text, "--report", "r.json", edge=EDGES + EDGES) == OK

@@ -24,7 +24,7 @@ LINES = {
         "command": 3_920,
         "compile": 8_975,
         "connect": 1_740,
-        "datalog": 7_835,
+        "datalog": 7_850,
         "delta": 1_820,
         "graph": 1_370,
         "lowering": 470,

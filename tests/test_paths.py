@@ -252,6 +252,24 @@ def test_several_keys_with_nulls(spark: SparkSession, engine: str, number: str, 
     }
 
 
+def test_a_relation_may_have_the_name_of_another_and_its_path(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    base = spark.createDataFrame([(1, 0)], "node long, dist long")
+    relations = {
+        "r": ra.relation(base=base, keys="node", aggs={"dist": "min", "route": ra.path("dist")}),
+        "r_route": ra.relation(base=base.select("node"), keys="node"),
+    }
+    found = ra.recursive(
+        relations,
+        lambda r, r_route: {
+            "r": shortest(edges)(r),
+            "r_route": r_route.join(edges, r_route.node == edges.src).select(edges.dst.alias("node")),
+        },
+    )
+    assert {r.node: (r.dist, r.route) for r in found["r"].collect()} == expected(CYCLES, {1: 0})
+    assert found["r_route"].count() == found["r"].count()
+
+
 @pytest.mark.parametrize("engine", ["spark", "local", "dataframe"])
 def test_a_null_value_has_no_path(spark: SparkSession, engine: str) -> None:
     edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")

@@ -232,6 +232,31 @@ def test_why_not_names_what_each_rule_lacks(text: ra.Relations, spark: SparkSess
         ra.why_not(text["dist"], x=4)
 
 
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_rows_with_paths(spark: SparkSession, engine: str) -> None:
+    """The recursion itself finds the paths of whole numbers and of sets."""
+    roads = spark.createDataFrame(CYCLES, "src long, dst long, weight long").alias("roads")
+    start = spark.createDataFrame([(1, 0)], "node long, dist long")
+
+    def step(d: DataFrame) -> DataFrame:
+        joined = d.join(roads, d.node == roads.src)
+        return joined.select(roads.dst.alias("node"), *([d.dist + roads.weight] if "dist" in d.columns else []))
+
+    traced = start.recursive_agg(
+        "node", {"dist": "min", "route": ra.path("dist")}, step=lambda d: step(d).toDF("node", "dist"), backend=engine
+    )
+    assert ra.why(traced, node=6).premises == ra.why(distances(spark, CYCLES, engine, "r"), node=6).premises
+    assert "has no row with" in str(ra.why_not(traced, node=99))
+    reach = start.select("node").recursive_agg("node", {"route": ra.path()}, step=step, backend=engine)
+    assert ra.why(reach, node=6).row == {"node": 6}
+    roads.createOrReplaceTempView("roads_of_why")
+    ways = spark.sql(
+        "WITH RECURSIVE sp(node, min() AS dist, path(dist) AS route) AS (SELECT 1L, 0L UNION ALL "
+        "SELECT r.dst, sp.dist + r.weight FROM sp JOIN roads_of_why r ON r.src = sp.node) SELECT * FROM sp"
+    )
+    assert ra.why(ways, node=6).row == ra.why(traced, node=6).row
+
+
 def test_why_not_speaks_of_columns_and_of_relations_of_the_text(spark: SparkSession) -> None:
     source = """
     .decl edge(from: number, to: number, w: number) .input edge

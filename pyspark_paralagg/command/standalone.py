@@ -19,7 +19,7 @@ from pyspark_paralagg.command.table_results import TableResult, decoded_table
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_program, explain_texts
 from pyspark_paralagg.compile.rewrite.pack import pack_all
-from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program
+from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program, result_name
 from pyspark_paralagg.datalog.lower.terms import SYMBOL
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -28,7 +28,6 @@ from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.functor_file import described
 from pyspark_paralagg.program.sets import element_type, unpacked
-from pyspark_paralagg.program.traced import traced
 from pyspark_paralagg.report.run_progress import Rate
 from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session import conf
@@ -145,7 +144,7 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             for name in task.requested.names:
                 report = _report(result, resolved, name, backend, reason, planned)
                 table = _with_sets(
-                    _text_columns(result.tables[_computed(resolved, name)], resolved, name), resolved, name
+                    _text_columns(result.tables[result_name(resolved.program, name)], resolved, name), resolved, name
                 )
                 encoded = TableResult(table, report)
                 results[name] = TableResult(decoded_table(table, task.text, name), report, encoded)
@@ -185,7 +184,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
     open_inputs: Mapping[str, list[OpenInput]],
     progress: Progress,
 ) -> EngineResult:
-    names, request = [_computed(resolved, name) for name in task.requested.names], settings.request
+    names, request = [result_name(resolved.program, name) for name in task.requested.names], settings.request
     sources = dict(sources_of(resolved, plan, open_inputs))
     counted = [name for name in task.requested.counted if name in names]
     rate = Rate()
@@ -230,16 +229,10 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
         yield folder
 
 
-def _computed(resolved: Resolved, name: str) -> str:
-    """Return the relation that has the rows of ``name``, with what its hops and paths are made of."""
-    relation = next((r for r in resolved.program.relations if r.name == name), None)
-    return name if relation is None or not relation.traces else traced(relation).result.name
-
-
 def _text_columns(table: pa.Table, resolved: Resolved, name: str) -> pa.Table:
-    """Return the columns of a relation in the text's order, from the rows of ``_computed``."""
+    """Return the columns of a relation in the text's order, from the rows of ``result_name``."""
     columns = list(resolved.names(name))
-    if _computed(resolved, name) == name:
+    if result_name(resolved.program, name) == name:
         return table.select(columns)
     return table_with_traces(table, resolved.program.relation(name), columns)
 
@@ -268,7 +261,8 @@ def _report(  # noqa: PLR0913, PLR0917 - the parts of a report
     names = recursion_of(resolved.program, name)
     if names is None:
         return None
-    stratum = next(s for s in result.report["strata"] if names[0] in s["relations"])
+    computed = {names[0], result_name(resolved.program, names[0])}
+    stratum = next(s for s in result.report["strata"] if computed & {*s["relations"]})
     rounds = [r for r in result.report["per_iteration"] if r["relation"] in stratum["relations"]]
     content = {**stratum, "per_iteration": rounds, "ranks": result.report.get("ranks", ())}
     return RunReport.from_json(json.dumps({**content, "backend": backend, "reason": reason}), planned)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import BY_ORDER, MaxBy, MinBy
-from pyspark_paralagg.program.names import fresh_column
+from pyspark_paralagg.program.names import added_name, fresh_column
 from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Hops, Path
@@ -81,7 +81,7 @@ def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
     for column in (Column(hops, HOPS_TYPE), *parents, *shown):
         dependents.append(Dependent(column, by, order))
         by, order = MinBy.aggregator, column.name
-    name = f"{relation.name}_{path or own}"
+    name = added_name(relation.name, path or own)
     result = replace(relation, name=name, dependents=tuple(dependents), traces=(), follows=relation.name)
     return Traced(result, hops, tuple(c.name for c in parents))
 

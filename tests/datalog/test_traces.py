@@ -35,14 +35,14 @@ def test_a_set_and_columns_without_declaration() -> None:
     resolved = resolve_text(read(text), {})
     assert resolved.names("r") == ("path", "hops", "path_2")
     assert [t.kind for t in resolved.program.relation("r").traces] == [Hops(), Path()]
-    assert [r.name for r in requested_program(resolved, ["r"]).relations] == ["r_path_2"]
+    assert [r.name for r in requested_program(resolved, ["r"]).relations] == ["r@path_2"]
 
 
 def test_a_component_and_a_lower_relation() -> None:
     text = EDGE + "road(x, y, w) :- edge(x, y, w), w < 9.\n.comp C {.decl d(x: number, v: number, p: path)\n"
     text += "d(1, 0, $PATH()).\nd(y, $MIN(v + w), $PATH()) :- d(x, v, _), road(x, y, w).}\n.init c = C"
     resolved = resolve_text(read(text), {})
-    assert {"road", "c.d_p"} == {r.name for r in requested_program(resolved, ["c.d"]).relations}
+    assert {"road", "c.d@p"} == {r.name for r in requested_program(resolved, ["c.d"]).relations}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_the_recursion_itself_finds_paths_where_equal_values_stay_equal(
         with pytest.raises(VerificationError):
             compile_program(program)
         return
-    assert [r.name for r in program.relations] == (["dist_path"] if is_own else ["dist", "dist_path"])
+    assert [r.name for r in program.relations] == (["dist@path"] if is_own else ["dist", "dist@path"])
     assert compile_program(program).strata[-1].relation_class == "lattice"
 
 
 def test_paths_of_a_recursion_that_others_read() -> None:
     text = EDGE + BASE + STEP + "far(x) :- dist(x, d, _), d > 9."
     program = requested_program(resolve_text(read(text), {}), ["dist", "far"])
-    assert [r.name for r in program.relations] == ["dist", "far", "dist_path"]
+    assert [r.name for r in program.relations] == ["dist", "far", "dist@path"]
     assert len(compile_program(program).strata) == 3
 
 
@@ -130,12 +130,12 @@ def test_a_base_that_computes_more_columns_than_its_input_has() -> None:
     text = EDGE + "r(x, y, x + x, 7, $MAX(1), $PATH()) :- edge(x, y, _).\n"
     text += "r(x, y, z + 1, 7, $MAX(v), $PATH()) :- r(x, y, z, 0, v, _)."
     plan = compile_program(requested_program(resolve_text(read(text), {}), ["r"]))
-    assert "r_path" in {r.name for s in plan.strata for r in s.relations}
+    assert "r@path" in {r.name for s in plan.strata for r in s.relations}
 
 
 def test_a_limited_set_has_paths_as_its_rows_are_final() -> None:
     text = EDGE + "r(1, $PATH()).\nr(y, $PATH()) :- r(x, _), edge(x, y, _).\n.limit r(iterations=3)"
-    assert [r.name for r in requested_program(resolve_text(read(text), {}), ["r"]).relations] == ["r", "r_path"]
+    assert [r.name for r in requested_program(resolve_text(read(text), {}), ["r"]).relations] == ["r", "r@path"]
 
 
 def test_an_input_as_dataframe_has_no_path() -> None:

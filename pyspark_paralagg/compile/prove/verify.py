@@ -23,6 +23,7 @@ from pyspark_paralagg.compile.prove.invariants import find_invariants
 from pyspark_paralagg.compile.prove.refusal import check_shape, note_or_raise
 from pyspark_paralagg.compile.prove.verdict import Proved
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
+from pyspark_paralagg.program.names import stem_of
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -150,11 +151,12 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
     aggregators = sorted(
         {d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents}
     )
+    shown = ", ".join(dict.fromkeys(map(stem_of, names)))
     raise VerificationError(
         "PARALAGG_MIXED_AGGREGATES",
-        f"{', '.join(names)} recurse together under {', '.join(aggregators)}: some keep the best value, others add up",
+        f"{shown} recurse together under {', '.join(aggregators)}: some keep the best value, others add up",
         value=aggregators,
-        place=f"relation {names[0]}",
+        place=f"relation {stem_of(names[0])}",
         hint='compute one after the other, or use mode="iterate"',
     )
 

@@ -13,8 +13,8 @@ that the loop itself carried would be wrong where values tie: under ``least(widt
 replace one that is as good.) All engines run the result as any other Program.
 
 The recursion itself finds hops and parents where it cannot be wrong: without values, and where each rule adds to the
-deciding value a number that no value decides. A better value then stays better, and an equal one equal. It is computed
-with its traces alone, unless others read it::
+deciding value a number that no value decides. A better value then stays better, and an equal one equal. The relation
+without its traces is a part of the Program for who reads it, or asks about its rows::
 
     dist_route(v, $MIN(d + w), h + 1 by d, u by h) :- dist_route(u, d, h, _), edges(u, v, w)
 
@@ -97,10 +97,6 @@ class _Tracer:
         program, base_id = self._program.with_new_input(self._with_hops(base) if self._is_own else self._all_rows())
         stage = replace(self._stage, base=base_id, initial=None)
         others = [r for r in program.rules if r.head != name]
-        read = {i.relation for i in program.inputs} | {a.relation for r in (*others, *searches) for a in r.body}
-        if self._is_own and name not in read:
-            relations = [stage if r.name == name else r for r in program.relations]
-            return replace(program, relations=tuple(relations), rules=(*others, *searches))
         written = [replace(r, exprs=r.exprs[: len(self._relation.supplied)]) for r in self._rules]
         relations = [*(self._relation if r.name == name else r for r in program.relations), stage]
         return replace(program, relations=tuple(relations), rules=(*others, *written, *searches))

@@ -11,6 +11,7 @@ from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.whole import whole_program
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.program import Column, Relation
+from pyspark_paralagg.program.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -49,7 +50,7 @@ def requested_program(resolved: Resolved, names: Sequence[str], question: Questi
         hint = "ask about the relations whose rows are numbered"
         raise UnsupportedError("PARALAGG_WHY_UNSUPPORTED", message, value="autoinc", hint=hint)
     if question is None:
-        return trace_paths(whole_program(requested, empty))
+        return _needed(trace_paths(whole_program(requested, empty)), [result_name(program, n) for n in names])
     inputs = (i if i.relation is not None else _named(i, resolved, empty) for i in requested.inputs)
     relations = (replace(r, traces=()) for r in requested.relations)
     requested = question.rewrite(replace(requested, relations=tuple(relations), inputs=tuple(inputs)))
@@ -60,6 +61,20 @@ def _named(rows: Input, resolved: Resolved, empty: Container[int]) -> Input:
     """Return an input with the name of its relation, for messages."""
     named = replace(rows, name=resolved.sources[rows.source].relation)
     return without_rows(named) if rows.source in empty else named
+
+
+def result_name(program: Program, name: str) -> str:
+    """Return the relation that has the rows of ``name``, with what its hops and paths are made of."""
+    relation = next((r for r in program.relations if r.name == name), None)
+    return name if relation is None or not relation.traces else traced(relation).result.name
+
+
+def _needed(program: Program, names: Sequence[str]) -> Program:
+    """Return the Program of the relations ``names`` and those that they need."""
+    needs = Dependencies(program)
+    needed = {other for n in names if n in needs.strata for other in needs.reached(n)} | {*names}
+    relations = tuple(r for r in program.relations if r.name in needed)
+    return replace(program, relations=relations, rules=tuple(r for r in program.rules if r.head in needed))
 
 
 def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:
