@@ -108,9 +108,40 @@ def test_names_are_compared_as_the_session_compares_them(spark: SparkSession, ed
     assert rows(dist) == [(1, 0), (2, 7), (3, 8)]
 
 
+def test_names_in_aggregates_are_compared_so_too(spark: SparkSession, edges: DataFrame) -> None:
+    base = spark.sql("SELECT 1L AS Node, 0L AS Dist, 'a' AS Label")
+    found = base.recursive_agg(
+        "node",
+        {
+            "dist": "min",
+            "label": ra.min_by("DIST"),
+            "legs": ra.hops("Dist"),
+            "route": ra.path("DIST", columns=["NODE", "Legend"]),
+        },
+        step=lambda d: d.join(edges, d.node == edges.src).selectExpr(
+            "dst AS node", "dist + weight AS dist", "label", "'x' AS legend"
+        ),
+    )
+    assert found.columns == ["node", "dist", "label", "legs", "route"]
+    assert [(r.node, r.label, r.legs, [x[0] for x in r.route]) for r in sorted(found.collect())] == [
+        (1, "a", 0, [1]),
+        (2, "a", 1, [1, 2]),
+        (3, "a", 2, [1, 2, 3]),
+    ]
+    friends = spark.sql("SELECT 1L AS node, 2L AS who").recursive_agg(
+        "node", {"n": ra.mcount("WHO")}, step=lambda f: f.where("n > 9").selectExpr("node", "node AS who")
+    )
+    assert rows(friends) == [(1, 1)]
+
+
 def test_names_that_case_tells_apart(spark: SparkSession, edges: DataFrame) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     with pytest.raises(ra.UsageError) as e:
         spark.sql("SELECT 1L AS NODE, 0L AS dist").recursive_agg("node", {"dist": "min"}, step=shortest(edges))
     assert e.value.code == "PARALAGG_KEY_MISSING"
     assert "NODE" in str(e.value.hint)
+    with pytest.raises(ra.UsageError) as e:
+        spark.sql("SELECT 1L AS node, 0L AS dist, 1 AS a").recursive_agg(
+            "node", {"dist": "min", "a": ra.min_by("DIST")}, step=lambda d: d
+        )
+    assert e.value.code == "PARALAGG_MIN_BY_ORDER"

@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
-        "api": 2_665,
+        "api": 2_695,
         "backends": 1_870,
         "codes": 1_595,
         "command": 3_920,

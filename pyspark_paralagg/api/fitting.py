@@ -11,7 +11,7 @@ from pyspark_paralagg.program.sql import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -73,6 +73,11 @@ def renamed(df: DataFrame, names: Iterable[str]) -> DataFrame:
     wanted = {n.lower(): n for n in names}
     times = Counter(c.lower() for c in df.columns)
     to = {c: wanted[c.lower()] for c in df.columns if c != wanted.get(c.lower(), c) and times[c.lower()] == 1}
-    if not to or df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+    if not to or is_case_sensitive(df.sparkSession):
         return df
     return df.toDF(*(to.get(c, c) for c in df.columns))
+
+
+def is_case_sensitive(session: SparkSession) -> bool:
+    """Return whether names that differ in case only are different columns."""
+    return session.conf.get("spark.sql.caseSensitive", "false") == "true"

@@ -6,14 +6,16 @@ step is called, each with its code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.collected import as_sets
 from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
-from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider, renamed, widened
+from pyspark_paralagg.api.fitting import NarrowBaseError, is_case_sensitive, is_wider, renamed, widened
 from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.program.aggregators import Witnessed
+from pyspark_paralagg.program.aggregators import MaxBy, MinBy, Witnessed
 from pyspark_paralagg.program.program import Column, Relation
 from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
@@ -42,6 +44,27 @@ def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, i
     return make_relation(name, columns, keys, aggs, input_id, base.sparkSession)
 
 
+def _in_case(aggs: Aggregations, columns: Sequence[str]) -> dict[Any, Any]:
+    """Return ``aggs`` with the columns that its values name, such as an order, written as ``columns`` has them."""
+    times = Counter(c.lower() for c in dict.fromkeys(columns))
+    names = {c.lower(): c for c in columns if times[c.lower()] == 1}
+
+    def own(name: Any) -> Any:  # noqa: ANN401 - checked later
+        return names.get(name.lower(), name) if isinstance(name, str) else name
+
+    def in_case(agg: Any) -> Any:  # noqa: ANN401 - likewise
+        match agg:
+            case Path():
+                return Path(own(agg.order), columns=tuple(map(own, agg.columns)), limit=agg.limit)
+            case Hops() | MinBy() | MaxBy():
+                return replace(agg, order=own(agg.order))
+            case Witnessed():
+                return type(agg)(*map(own, (*agg.shares, *agg.witnesses)))
+        return agg
+
+    return {column: in_case(agg) for column, agg in (aggs or {}).items()}
+
+
 def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     name: str,
     columns: Sequence[tuple[str, str]],
@@ -60,6 +83,8 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     types = dict(columns)
     key_names = _key_names(keys, place)
     check_aggs(aggs, place)
+    if session is not None and not is_case_sensitive(session):
+        aggs = _in_case(aggs, [*types, *_names(None, aggs)])
     aggregations: dict[str | tuple[str, ...], Aggregation] = {}
     kinds: dict[str, Hops | Path] = {}
     for column, agg in (aggs or {}).items():
