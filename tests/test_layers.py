@@ -22,7 +22,7 @@ LINES = {
         "backends": 1_870,
         "codes": 1_595,
         "command": 3_920,
-        "compile": 8_975,
+        "compile": 8_985,
         "connect": 1_740,
         "datalog": 7_850,
         "delta": 1_820,

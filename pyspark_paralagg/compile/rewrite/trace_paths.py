@@ -99,7 +99,15 @@ class _Tracer:
         others = [r for r in program.rules if r.head != name]
         written = [replace(r, exprs=r.exprs[: len(self._relation.supplied)]) for r in self._rules]
         relations = [*(self._relation if r.name == name else r for r in program.relations), stage]
-        return replace(program, relations=tuple(relations), rules=(*others, *written, *searches))
+        rules = (*others, *written, *searches)
+        notes = (*program.notes, self._note())
+        return replace(program, relations=tuple(relations), rules=rules, notes=notes)
+
+    def _note(self) -> str:
+        name, how = self._relation.name, "a search follows the recursion, since unequal values may lead to equal ones"
+        if self._is_own:
+            how = f"found by the recursion itself; {name} without them is computed only for who reads it"
+        return f"hops and parents of {name}: {how}"
 
     def _check_parents(self, rule: Rule) -> None:
         read = self._reads(rule)
