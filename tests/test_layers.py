@@ -30,7 +30,7 @@ LINES = {
         "lowering": 470,
         "maintenance": 1_390,
         "plan": 760,
-        "program": 3_700,
+        "program": 3_715,
         "report": 1_480,
         "session": 2_465,
         "sql": 450,

@@ -187,3 +187,43 @@ def test_engines_outside_of_the_jvm_compute_no_values(spark: SparkSession, engin
             backend=engine,
         )
     assert e.value.code == code
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("aggregator", "value"),
+    [
+        ("min", "d + w"),
+        ("max", "d - w"),
+        ("max", "d + w"),
+        ("min", "greatest(d, w)"),
+        ("min", "d * 2"),
+        ("min", "-d"),
+        ("min", "100 - d"),
+        ("max", "d * w"),
+    ],
+)
+def test_wide_decimals_are_proved_as_narrow_ones(spark: SparkSession, aggregator: str, value: str, ansi: str) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    edges = spark.createDataFrame([e for e in EDGES if e[:2] != (3, 1)], "src long, dst long, w long")
+
+    def outcome(type_: str) -> list[tuple[int, Decimal]] | str:
+        typed = edges.withColumn("w", F.col("w").cast(type_))
+        base = spark.createDataFrame([(1, -5)], "node long, d long").withColumn("d", F.col("d").cast(type_))
+        with_step = base.recursive_agg(
+            "node",
+            {"d": aggregator},
+            step=lambda r: r.join(typed.where("src != dst"), F.col("node") == F.col("src")).selectExpr(
+                "dst AS node", f"cast({value} AS {type_}) AS d"
+            ),
+            backend="spark",
+        )
+        return sorted((r.node, r.d) for r in with_step.collect())
+
+    def verdict(type_: str) -> list[tuple[int, Decimal]] | str:
+        try:
+            return outcome(type_)
+        except ra.VerificationError:
+            return "refused"
+
+    assert verdict("decimal(30,2)") == verdict("decimal(18,2)")

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program import fields
-from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, PACKED, UNPACKED, Call, Lit
 from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
-from pyspark_paralagg.program.functions.value_range import Range, type_range
+from pyspark_paralagg.program.functions.value_range import Range, decimal_digits, type_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,14 @@ def _not_negative(value: Any, _: Any) -> Any:  # noqa: ANN401 - a number
     if value < 0:
         raise OverflowError(value)
     return value
+
+
+def _stored(call: Call, _args: Args, _: Setting) -> Shape | None:
+    """Return the shape of a decimal as a text of the same order, or of such a text as its decimal."""
+    stored = call.args[0].type if call.fn == PACKED else call.type
+    if decimal_digits(stored) is None:
+        return None
+    return Shape(("up",), type_range(call.type), ("never",), ("exact",))
 
 
 def _unsigned(call: Call, args: Args, _: Setting) -> Shape | None:
@@ -97,6 +105,8 @@ FUNCTIONS = (
     Function("Between", _first, _between),
     Function(ASSERT_UNSIGNED, _not_negative, _unsigned),
     Function("Present", _first),
+    Function(PACKED, None, _stored),
+    Function(UNPACKED, None, _stored),
     Function("Concat", _concatenated),
     Function("Contains", operator.contains),
     Function("Length", len, _length),
