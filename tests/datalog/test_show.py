@@ -135,11 +135,20 @@ aggregates = st.builds(
 )
 heads = st.builds(syntax.Atom, names, several(terms | aggregates))
 whole = st.integers(0, 9)
-plans = st.builds(syntax.Plan, several(st.tuples(whole, several(whole)), 1))
+
+
+def planned_rules(count: int) -> Any:  # noqa: ANN401
+    """A rule whose plan orders its atoms, of which there are ``count``, at least two."""
+    bodies = st.lists(atoms, min_size=count, max_size=count).map(lambda parts: syntax.Conjunction(tuple(parts)))
+    orders = st.tuples(st.integers(0, count - 1), st.permutations(range(1, count + 1)).map(tuple))
+    return st.builds(syntax.Rule, several(heads, 1), bodies, st.builds(syntax.Plan, several(orders, 1)))
+
+
 attributes = several(st.builds(syntax.Attribute, names, names))
 small = st.floats(0, 1e300) | st.integers(0, 99).map(float)
 clauses: Any = st.one_of(
-    st.builds(syntax.Rule, several(heads, 1), conditions, st.none() | plans),
+    st.builds(syntax.Rule, several(heads, 1), conditions),
+    st.integers(2, 3).flatmap(planned_rules),
     st.builds(syntax.Rule, several(atoms, 1)),
     st.builds(
         syntax.Declaration,
