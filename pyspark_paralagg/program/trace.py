@@ -1,7 +1,7 @@
 """Define columns that neither base nor step has: ``ra.hops``, ``ra.path``. They trace how the best row was derived.
 
-``program.traced`` names the relations that compute them, and ``compile.rewrite.trace_paths`` adds these to a Program:
-the hops inside of the recursion, the parents after it. ``api.routes`` makes the routes of parents.
+``program.traced`` names the relation that computes hops and parents, and ``compile.rewrite.trace_paths`` adds it to a
+Program. ``api.routes`` makes the routes of parents.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Path:
     second), then the smallest values of the step's columns. Null is larger than any value. ``limit`` is the most rows
     of a path; a longer one is an error.
 
-    Parents are found after the loop, by a search over the inputs; the arrays are made in one task, which holds keys and
+    The loop itself finds parents, or a search over its rows; the arrays are made in one task, which holds keys and
     parents of all rows. Without the package's jar it is a Python worker, with numpy and pyarrow. Each branch of the
     step may read the relation once, and no other relation of the recursion. A row whose ``order`` is null has no path,
     nor has one that only a replaced value derives: ``PARALAGG_PATH_LOST``. Plain DataFrames search in a classic session

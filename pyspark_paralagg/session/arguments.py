@@ -48,8 +48,13 @@ def check_dataframe(argument: str, value: object, place: str, code: str = "PARAL
 def check_type(argument: str, value: object, kind: type, expected: str) -> None:
     """Raise ``PARALAGG_BAD_OPTION`` unless ``value`` is a ``kind``; ``expected`` says what to pass instead."""
     if not isinstance(value, kind):
-        message, hint = f"{argument} is a {type_name(value)}", f"pass {expected}"
-        raise UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
+        raise wrong_type(argument, value, argument, f"pass {expected}")
+
+
+def wrong_type(argument: str, value: object, place: str, hint: str) -> UsageError:
+    """Return the error ``PARALAGG_BAD_OPTION`` that names the type of ``value``."""
+    message = f"{argument} is a {type_name(value)}"
+    return UsageError("PARALAGG_BAD_OPTION", message, value=value, place=place, hint=hint)
 
 
 def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
@@ -61,8 +66,7 @@ def not_a_name(argument: str, value: object, place: str, code: str) -> UsageErro
 def check_callable(argument: str, value: object, hint: str) -> None:
     """Raise ``PARALAGG_BAD_OPTION`` unless ``value``, the function ``step`` or ``base``, can be called."""
     if not callable(value):
-        message = f"{argument} is a {type_name(value)}"
-        raise UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
+        raise wrong_type(argument, value, argument, hint)
 
 
 def check_aggs(aggs: object, place: str) -> None:

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.session.arguments import type_name
+from pyspark_paralagg.session.arguments import wrong_type
 from pyspark_paralagg.session.before_session import run_actions
 from pyspark_paralagg.session.conf import PYTHON, PYTHON_PATH, check
 from pyspark_paralagg.session.existing_conf import add_to_submit_arguments, existing_value, running_jvm
@@ -51,8 +50,7 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
     """
     if not hasattr(builder, "getOrCreate"):
         hint = "pass SparkSession.builder, before getOrCreate() makes the session"
-        message = f"builder is a {type_name(builder)}"
-        raise UsageError("PARALAGG_BAD_OPTION", message, value=builder, place="ra.configure", hint=hint)
+        raise wrong_type("builder", builder, "ra.configure", hint)
     run_actions()
     _set(builder, confs or {})
     if _is_remote(builder):

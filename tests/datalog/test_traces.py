@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.compile import PASSES, compile_program
 from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -77,6 +77,16 @@ def test_the_recursion_itself_finds_paths_where_equal_values_stay_equal(
         return
     assert [r.name for r in program.relations] == (["dist@path"] if is_own else ["dist", "dist@path"])
     assert compile_program(program).strata[-1].relation_class == "lattice"
+
+
+def test_growing_keys_of_a_recursion_with_paths_are_told_once() -> None:
+    text = "n(1, $PATH()).\nn(x + 1, $PATH()) :- n(x, _).\nm(x) :- n(x, _)."
+    program = requested_program(resolve_text(read(text), {}), ["n", "m"])
+    assert [r.name for r in program.relations] == ["n", "m", "n@path"]
+    for run_pass in PASSES:
+        program = run_pass(program)
+    [warning] = program.warnings
+    assert warning.startswith("n: the key")
 
 
 def test_paths_of_a_recursion_that_others_read() -> None:

@@ -20,6 +20,7 @@ from pyspark_paralagg.compile.rewrite.scope import variables
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
 from pyspark_paralagg.program.functor import is_functor
+from pyspark_paralagg.program.names import stem_of
 from pyspark_paralagg.program.program import Limit
 from pyspark_paralagg.program.text import show
 
@@ -52,10 +53,9 @@ def limit_growth(program: Program) -> Program:
             if growing is None:
                 continue
             rule, name, expr = growing
-            shown = program.relation(rule.head).follows or rule.head
             warnings.append(
-                f"{shown}: the key {name} = {show(expr)} (in {rule.place}) has no bound, so new rows may be "
-                f"derived for ever: the run fails after {MAX_ITERATIONS:,} iterations"
+                f"{stem_of(rule.head)}: the key {name} = {show(expr)} (in {rule.place}) has no bound, so new rows may "
+                f"be derived for ever: the run fails after {MAX_ITERATIONS:,} iterations"
             )
             if all(limit.relation not in names for limit in limits):
                 limits.append(Limit(names[0], MAX_ITERATIONS, on_limit="error"))

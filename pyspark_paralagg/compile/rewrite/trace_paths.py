@@ -31,6 +31,7 @@ from pyspark_paralagg.compile.rewrite.added import (
     fresh_variable,
     no_single_parent,
     reads,
+    rules_of,
     same_rows,
 )
 from pyspark_paralagg.compile.rewrite.stratify import recursion_with
@@ -91,8 +92,9 @@ class _Tracer:
         self._stage = replace(stage, follows=None) if self._is_own else replace(stage, dependents=copied)
 
     def run(self) -> Program:
-        name, starts = self._relation.name, [] if self._is_own else self._starts()
-        searches = [s for rule in (*starts, *map(self._search, self._rules)) for s in self._existing(rule)]
+        name = self._relation.name
+        derived = self._rules if self._is_own else rules_of(self._program, self._relation)
+        searches = [s for rule in map(self._search, derived) for s in self._existing(rule)]
         base = self._program.input(self._relation.base)
         program, base_id = self._program.with_new_input(self._with_hops(base) if self._is_own else self._all_rows())
         stage = replace(self._stage, base=base_id, initial=None)
@@ -121,10 +123,10 @@ class _Tracer:
 
     def _adds(self, rule: Rule) -> bool:
         """Return whether ``rule`` copies the deciding value, or adds to it a number that no value decides."""
-        if not self._reads(rule):
+        read = self._reads(rule)
+        if not read:
             return True
-        columns, keys = self._relation.columns, len(self._relation.keys)
-        variables = self._reads(rule)[0].variables
+        columns, keys, variables = self._relation.columns, len(self._relation.keys), read[0].variables
         own = next(v for v, c in zip(variables, columns, strict=True) if c.name == self._order)
         moving = {v for v in variables[keys:] if v is not None}
         match dict(zip((c.name for c in self._relation.supplied), rule.exprs, strict=False))[str(self._order)]:
@@ -145,17 +147,6 @@ class _Tracer:
         found = (Lit(None, HOPS_TYPE), *self._no_parents())
         exprs = (*(Col(c.name, c.type, c.nullable) for c in columns), *found)
         return Input(-1, -1, columns, exprs, relation=self._relation.name)
-
-    def _starts(self) -> list[Rule]:
-        """Return the rules of base rows, and of initial ones."""
-        rules = []
-        for rows in (self._program.input(i) for i in (self._relation.base, self._relation.initial) if i is not None):
-            variables = tuple(f"base_{c.name}" for c in self._relation.supplied)
-            derived = [Col(v, e.type) for v, e in zip(variables, rows.exprs, strict=True)]
-            body = (Atom(variables, input=rows.id),)
-            place = f"base of {self._relation.name}"
-            rules.append(Rule(self._stage.name, self._row(derived, self._base()), body, place=place))
-        return rules
 
     def _search(self, rule: Rule) -> Rule:
         """Return the rule of rows that follow in one hop, or that need no other row."""

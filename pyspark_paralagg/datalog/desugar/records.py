@@ -250,7 +250,8 @@ class _Rule:
             if branch not in self._types.branches:
                 names = [f"${b}" for b in self._types.branches]
                 hint = "declare it in a `.type`, or write an aggregate as a whole argument of a rule's head"
-                hint = did_you_mean(f"${branch}", names).replace("'", "`") if names else hint
+                if names:
+                    hint = did_you_mean(f"${branch}", names).replace("'", "`")
                 raise self._error(f"no type has the branch `${branch}`", node.span, branch, hint)
             type_ = self._types.branches[branch]
         structure = self._types.structures.get(type_ or "")

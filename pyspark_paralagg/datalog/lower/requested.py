@@ -29,7 +29,6 @@ def requested_program(resolved: Resolved, names: Sequence[str], question: Questi
     """
     program = resolved.program
     needs = Dependencies(program)
-    reached = {other for n in names if n in needs.strata for other in needs.reached(n)}
     source_ids = {source.relation: number for number, source in enumerate(resolved.sources)}
     without_rules = tuple(
         Relation(name, tuple(Column(c.name, c.type) for c in resolved.sources[source_ids[name]].columns), (), base.id)
@@ -38,12 +37,8 @@ def requested_program(resolved: Resolved, names: Sequence[str], question: Questi
         for base in program.inputs
         if base.source == source_ids[name]
     )
-    requested = replace(
-        program,
-        relations=(*(r for r in program.relations if r.name in reached), *without_rules),
-        rules=tuple(r for r in program.rules if r.head in reached),
-        limits=tuple(x for x in program.limits if x.relation in reached),
-    )
+    requested = _needed(program, names)
+    requested = replace(requested, relations=(*requested.relations, *without_rules))
     empty = {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external}
     if question is not None and any(r.numbered for r in requested.relations):
         message = f"`autoinc()` numbers rows that `{names[0]}` is derived from, and a proof does not show why"
@@ -73,8 +68,12 @@ def _needed(program: Program, names: Sequence[str]) -> Program:
     """Return the Program of the relations ``names`` and those that they need."""
     needs = Dependencies(program)
     needed = {other for n in names if n in needs.strata for other in needs.reached(n)} | {*names}
-    relations = tuple(r for r in program.relations if r.name in needed)
-    return replace(program, relations=relations, rules=tuple(r for r in program.rules if r.head in needed))
+    return replace(
+        program,
+        relations=tuple(r for r in program.relations if r.name in needed),
+        rules=tuple(r for r in program.rules if r.head in needed),
+        limits=tuple(x for x in program.limits if x.relation in needed),
+    )
 
 
 def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:

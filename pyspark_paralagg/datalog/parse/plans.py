@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 def check_plan(plan: syntax.Plan | None, body: syntax.Body) -> None:
     """Raise ``Problem`` unless each order has each positive atom of ``body`` once; of ``a, (b; c)`` those are two."""
-    for version, order in plan.orders if plan is not None else ():
+    if plan is None:
+        return
+    for version, order in plan.orders:
         for atoms in sorted(_atoms(body)):
-            _check_order(version, order, atoms, plan.span)  # type: ignore[union-attr]  # there are orders
+            _check_order(version, order, atoms, plan.span)
 
 
 def _check_order(version: int, order: tuple[int, ...], atoms: int, span: syntax.Span) -> None:
