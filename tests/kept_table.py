@@ -10,7 +10,8 @@ from test_maintain import CASES, EDGES, STARTS, full, values
 import pyspark_paralagg as ra
 from pyspark_paralagg.backends.kept import Keeping, KeptState
 from pyspark_paralagg.maintenance.continuation import continue_fixpoint, grow_fixpoint
-from pyspark_paralagg.maintenance.program import Program, Recursion, references
+from pyspark_paralagg.maintenance.program import Program
+from pyspark_paralagg.maintenance.recursion import Recursion, references
 
 if TYPE_CHECKING:
     import random
@@ -30,7 +31,7 @@ class Table:
         self.starts: Rows = [(0, 0), (1, 5)]
         p = CASES[case]
         schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": frame(spark, STARTS, []).schema}
-        recursion = Recursion("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
+        recursion = Recursion.single("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
         self.program = Program(spark, recursion, references(spark, schemas))
         self.keys = len(self.program.relation.keys)
         self.rows = full(case, self.tables).collect()
@@ -59,7 +60,8 @@ class Table:
             self.starts = starts
         if self.state is None:
             keeping = Keeping(self.spark)
-            run = continue_fixpoint(self.program, stored, self.tables, inserted, deleted, keeping=keeping)
+            rows = {"r": stored}
+            run = continue_fixpoint(self.program, rows, self.tables, inserted, deleted, keeping=keeping)["r"]
         else:
             run = grow_fixpoint(self.program, stored, self.tables, inserted, deleted, self.state)
         self._take(run)

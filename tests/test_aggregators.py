@@ -218,3 +218,18 @@ def test_witnesses_of_two_columns_and_types(spark: SparkSession, backend: str) -
     ]
     y = DAYS[0][2]
     assert_same_rows(rows_of(found), [("a", 2, 2.5, y + DAYS[2][2], 1), (None, 1, 0.0, y, 1)])
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "local", "python"])
+def test_a_text_uses_the_users_own(spark: SparkSession, backend: str) -> None:
+    text = """
+        dist(x, 0) :- start(x). dist(y, $NEAREST(d + w)) :- dist(x, d), edge(x, y, w).
+        largest(x, $NEAREST(-d)) :- dist(x, d).
+    """
+    edges = frame(spark, "x bigint, y bigint, w bigint", [(1, 2, 3), (2, 3, 4), (1, 3, 9), (1, 3, 9)])
+    own = ra.aggregator("nearest", F.least)
+    found = ra.datalog(
+        spark, text, edge=edges, start=edges.select("x").limit(1), aggregators=[own], mode="trust", backend=backend
+    )
+    assert sorted(rows_of(found["dist"])) == [(1, 0), (2, 3), (3, 7)]
+    assert sorted(rows_of(found["largest"])) == [(1, 0), (2, -3), (3, -7)]

@@ -13,7 +13,9 @@ from spark_versions import SPARK, since
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.commit import tasks_of_merge
 from pyspark_paralagg.delta.text import Text, WholeText
-from pyspark_paralagg.maintenance.program import Program, Recursion, references
+from pyspark_paralagg.maintenance.program import Program
+from pyspark_paralagg.maintenance.recursion import Recursion, references
+from pyspark_paralagg.maintenance.template import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +33,7 @@ def walk(d: DataFrame, t: Tables) -> DataFrame:
 
 def program(spark: SparkSession, base: Any = None, step: Any = walk, **options: Any) -> Program:  # noqa: ANN401 - given
     aggs = options.pop("aggs", {"dist": "min"})
-    recursion = Recursion("r", "node", aggs, base or (lambda t: t["starts"]), step, options)
+    recursion = Recursion.single("r", "node", aggs, base or (lambda t: t["starts"]), step, options)
     schemas = {"edges": schema_of(EDGES), "starts": schema_of(STARTS)}
     return Program(spark, recursion, references(spark, schemas))
 
@@ -64,12 +66,26 @@ BLOCKS: dict[str, Callable[[Tables], DataFrame]] = {
     "Window": first_of,
     "GlobalLimit": lambda t: t["starts"].limit(3),
     "dropDuplicates by some columns": lambda t: t["starts"].dropDuplicates(["node"]),
-    "the right side of an anti join": lambda t: pairs(t).join(t["starts"], ["node"], "left_anti"),
     "the right side of EXCEPT": lambda t: pairs(t).subtract(t["starts"]),
     "the optional side of a left outer join": lambda t: pairs(t).drop("dist").join(t["starts"], "node", "left"),
 }
 if SPARK >= (4, 0):  # 3.5 has no DataFrame.exists
     BLOCKS["a subquery"] = lambda t: pairs(t).where(t["starts"].where("dist > 0").exists())
+
+
+def beside(t: Tables) -> DataFrame:
+    return pairs(t).join(t["starts"], ["node"], "left_anti")
+
+
+def test_rows_on_the_right_side_of_an_anti_join_reject_others(spark: SparkSession) -> None:
+    found = program(spark, beside)
+    assert found.obstacle_for({"starts"}) is None
+    assert (found.rejects({"starts"}), found.rejects({"edges"})) == (True, False)
+    block = "below the right side of an anti join"
+    twice = program(spark, lambda t: pairs(t).join(beside(t), ["node"], "left_anti"))
+    assert block in str(twice.obstacle_for({"starts"}))
+    sums = program(spark, beside, step=lambda d, t: walk(d, t).selectExpr("node", "1L AS dist"), aggs={"dist": "sum"})
+    assert block in str(sums.obstacle_for({"starts"}))
 
 
 @pytest.mark.parametrize("operator", KEEPS)
@@ -111,8 +127,8 @@ def test_each_read_is_replaced_by_what_is_new_in_turn(spark: SparkSession) -> No
     every, new = frame(spark, EDGES, edges["old"] + edges["new"]), frame(spark, EDGES, edges["new"])
     starts = frame(spark, STARTS, [(0, 0)])
     stored = frame(spark, STARTS, [(0, 0), (1, 5)])
-    found = program(spark, step=twice).candidates({"edges": new}, {"edges": every, "starts": starts}, stored)
-    assert found is not None
+    rows = reading({"edges": every, "starts": starts}, {"r": stored})
+    found = program(spark, step=twice).candidates({"edges": new}, rows)["r"]
     # 0 -> 1 -> 2 with the new edge as the second, 1 -> 2 -> 3 with it as the first.
     assert sorted(tuple(row) for row in found.collect()) == [(2, 11), (3, 16)]
 
@@ -178,11 +194,12 @@ class TestFingerprintOfAWholeText:
         text = """
             reach(x) :- start(x). reach(y) :- reach(x), edge(x, y, _).
             dist(x, 0) :- reach(x). dist(y, $MINE(d + w)) :- dist(x, d), edge(x, y, w).
+            top(x, $MINE(d)) :- dist(x, d).
         """
         types = {"edge": "x bigint, y bigint, w bigint", "start": "x bigint"}
         schemas = {name: schema_of(ddl) for name, ddl in types.items()}
         own = [ra.aggregator("mine", combine)]
-        found = Text(text, "dist", {"mode": "trust", **options}, own).program(spark, schemas)
+        found = Text(text, "top", {"mode": "trust", **options}, own).program(spark, schemas)
         assert isinstance(found, WholeText)
         return found.fingerprint
 

@@ -72,6 +72,11 @@ def starts(t: Tables) -> DataFrame:
     return t["starts"]
 
 
+def around(d: DataFrame, t: Tables) -> DataFrame:
+    """Shortest paths around the nodes that an edge of weight 5 leads to."""
+    return walk(d, t).join(t["edges"].where("w = 5").selectExpr("dst AS node"), "node", "left_anti")
+
+
 CASES: dict[str, dict[str, Any]] = {
     "shortest paths": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": walk},
     "parents": {
@@ -121,6 +126,19 @@ CASES: dict[str, dict[str, Any]] = {
         "aggs": {"dist": "min", "via": ra.min_by("dist")},
         "base": lambda t: t["starts"].selectExpr("concat('n', node) AS node", "dist", "'' AS via"),
         "step": lambda d, t: tree(d, {"edges": names(t)}),
+    },
+    "an anti join in the step": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": around},
+    "anti joins of anti joins": {
+        "keys": "node",
+        "base": lambda t: (
+            t["edges"]
+            .selectExpr("src AS node")
+            .subtract(t["starts"].select("node"))
+            .unionAll(
+                t["edges"].selectExpr("src AS node").join(t["edges"].selectExpr("dst AS node"), "node", "left_anti")
+            )
+        ),
+        "step": lambda d, t: around(d.withColumn("dist", d.node), t).select("node"),
     },
     "distances of subsets": {
         "keys": "node",
@@ -267,9 +285,13 @@ REASONS: dict[str, tuple[dict[str, Any], str]] = {
         'mode="iterate" recomputes all rows',
     ),
     "a limit": ({"max_iterations": 9, "on_limit": "return"}, "max_iterations is set"),
-    "an anti join": (
-        {"base": lambda t: t["starts"].join(t["edges"].selectExpr("dst AS node"), "node", "left_anti")},
-        "the program reads edges below the right side of an anti join",
+    "an outer join": (
+        {
+            "base": lambda t: (
+                t["starts"].join(t["edges"].selectExpr("dst AS node"), "node", "left").select("node", "dist")
+            )
+        },
+        "the program reads edges below the optional side of a left outer join",
     ),
 }
 

@@ -25,7 +25,7 @@ from pyspark_paralagg.session.running import check_running
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.api.dataframe import Declaration
+    from pyspark_paralagg.api.strata import Layer
     from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.datalog.resolve.functors import Functions
@@ -184,13 +184,10 @@ class Relations(Mapping[str, "DataFrame"]):
         relations = [f"{n}({', '.join(self._resolved.names(n))})" for n in self._outputs]
         return f"Relations({', '.join(relations)})"
 
-    def single(self, name: str) -> tuple[Declaration, Callable[..., Mapping[str, DataFrame]], dict[str, Any]] | str:
-        """Return the recursion of ``name``: its declaration, its step, and the options of ``recursive``.
-
-        Return the reason as text if ``name`` does not recurse, or needs further recursions.
-        """
+    def layers(self, name: str, build: Callable[[Layer], Mapping[str, DataFrame]]) -> str | None:
+        """Call ``build`` for each recursion that ``name`` needs, or return why it cannot: ``Strata.layers``."""
         self._check_name(name)
-        return self._strata.single(name)
+        return self._strata.layers(name, build)
 
     def columns(self, name: str) -> dict[str, str]:
         """Return the type of each column of ``name``, with the text's column names."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Relation, Rule
 
     Step = Callable[..., Mapping[str, DataFrame]]
+    Layer = tuple[dict[str, Declaration], Step, dict[str, Any]]
 
 _MOST_REPEATED = 40
 """Operators of a relation that its readers may add to a plan. Spark pushes filters into them, but not into a leaf."""
@@ -95,20 +96,28 @@ class Strata:
                     return self._resolved.places.located(problem, self._resolved.spans[rule.place])
         return problem
 
-    def single(self, name: str) -> tuple[Declaration, Step, dict[str, Any]] | str:
-        """Return the recursion of ``name`` if it is the only one that ``name`` needs, else the reason as text."""
-        names = self._dependencies.strata.get(name, ())
-        if not names or not self._dependencies.recursive_rules(name):
+    def layers(self, name: str, build: Callable[[Layer], Mapping[str, DataFrame]]) -> str | None:
+        """Call ``build`` for each recursion that ``name`` needs, its own last: declarations, step, options.
+
+        Later ones read the relations of earlier ones as ``build`` returns them, so the strata are of no other use.
+        Return the reason as text if ``name`` does not recurse, or if a recursion is not its step's fixpoint alone.
+        """
+        if not self._dependencies.recursive_rules(name):
             return f"{name} does not recurse"
-        if len(names) > 1:
-            return f"{name} recurses together with {', '.join(n for n in names if n != name)}"
-        if self._program.relation(name).initial is not None:
-            return f"{name} has initial rows"
-        for other in sorted(self._dependencies.reached(name) - {name}):
-            if other in self._dependencies.strata and self._dependencies.recursive_rules(other):
-                return f"{name} needs {other}, which is another recursion"
-        declarations, step, options = self._recursion(names)
-        return declarations[name], step, options
+        reached = self._dependencies.reached(name)
+        for names in dict.fromkeys(self._dependencies.strata.values()):
+            if names[0] not in reached or not any(map(self._dependencies.recursive_rules, names)):
+                continue
+            layer = self._recursion(names)
+            for n, declaration in layer[0].items():
+                if declaration.initial is not None:
+                    return f"{n} has initial rows"
+                if declaration.max_rows is not None:
+                    return f"{n} ends after {declaration.max_rows} rows"
+                if declaration.functors:
+                    return f"{n} calls the functor {declaration.functors[0]} on rows of the recursion"
+            self._built |= build(layer)
+        return None
 
     def combined(self) -> list[Relation]:
         """Return the relations with user-defined aggregators, with the types that the engines use."""
@@ -229,7 +238,8 @@ class Strata:
 
     def _rule(self, rule: Rule, state: Mapping[str, DataFrame]) -> DataFrame:
         head = self._program.relation(rule.head)
-        counts_duplicates = not head.is_idempotent
+        # A user's own aggregator may count them.
+        counts_duplicates = any(d.aggregator in self._aggregators or not d.is_idempotent for d in head.dependents)
 
         def frame(atom: Atom) -> DataFrame:
             if atom.relation is not None and atom.relation in state:

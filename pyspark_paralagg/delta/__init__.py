@@ -6,15 +6,17 @@
 
 A refresh passes through the modules in this order:
 
-    view      RecursiveTable: the API
-    refresh   the steps of one refresh
-    tables    Delta tables: versions, snapshots, change feeds, history
-    text      a program of a Datalog text; ``maintenance`` has the programs of base and step
-    record    the metadata of a refresh: consumed versions and the program's fingerprint
-    decide    full, incremental or nothing, and the first reason; ``maintenance`` continues the fixpoint
-    commit    rows and record in one commit; conflicts with other writers
-    follow    refreshes that a stream over the change feeds drives
-    report    the result of a refresh, and the status of a table
+    view        RecursiveTable: the API
+    refresh     the steps of one refresh
+    tables      Delta tables: versions, snapshots, change feeds, history
+    kept_table  the target or a companion, which only refreshes write
+    text        the programs of a Datalog text; ``maintenance`` has that of base and step
+    layers      the programs of one target in their order, and its companions
+    record      the metadata of a refresh: consumed versions and the program's fingerprint
+    decide      full, incremental or nothing, and the first reason; ``maintenance`` continues the fixpoint
+    commit      rows and record in one commit; conflicts with other writers
+    follow      refreshes that a stream over the change feeds drives
+    report      the result of a refresh, and the status of a table
 
 Neither pyspark nor delta is imported before a RecursiveTable is created.
 """

@@ -9,18 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.layers import Layers
 from pyspark_paralagg.delta.states import has_state
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
-from pyspark_paralagg.maintenance.program import Program, continuing_backend
+from pyspark_paralagg.maintenance.program import continuing_backend
 from pyspark_paralagg.maintenance.rows import count_values, materialize
 from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from pyspark_paralagg.delta.kept_table import KeptTable
     from pyspark_paralagg.delta.record import Consumed, LastRefresh
     from pyspark_paralagg.delta.report import Kind
     from pyspark_paralagg.delta.tables import Snapshot, Table
@@ -67,16 +69,18 @@ class _FullRefresh(Exception):  # noqa: N818 - the reason for a full refresh, no
 
 def decide(  # noqa: PLR0913 - all inputs of a decision
     spark: SparkSession,
-    program: Program | WholeText,
+    program: Layers | WholeText,
     last: LastRefresh | None,
     sources: Mapping[str, tuple[Table, Snapshot]],
     backend: str | None,
     *,
+    companions: Sequence[KeptTable] = (),
     with_rows: bool = True,
     by_cost: bool = True,
 ) -> Decision:
     """Decide on a refresh of ``sources`` after the refresh ``last``. Reads no rows except those of change feeds.
 
+    ``companions`` are the tables of relations that are kept beside the target.
     ``with_rows`` materializes the new rows if the refresh can be incremental; otherwise they are only counted.
     ``by_cost``: deletes are not maintained if that took much longer than a full refresh.
     """
@@ -84,6 +88,7 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
     try:
         last = _require_record(last)
         _check_record(program, last, {name: snapshot for name, (_, snapshot) in sources.items()})
+        _check_companions(last, companions)
         obstacle = _obstacle(spark, program, last, backend)
         newer = {n: (t, s) for n, (t, s) in sources.items() if s.version > last.record.sources[n].version}
         for name, (table, snapshot) in newer.items():
@@ -94,19 +99,21 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             return Decision("none", reason, changes)
         _check_program(program, obstacle, changes)
         if by_cost and changes.has_deletes:
-            from_state = isinstance(program, Program) and has_state(spark, program, last.record.id)
+            single = program.single if isinstance(program, Layers) else None
+            changed = {name for name, counts in changes.counts.items() if counts}
+            from_state = single is not None and has_state(spark, single, last.record.id, changed)
             _check_costs(last.costs.full, last.costs.from_state if from_state else last.costs.deletes)
-        _check_types(changes, {name: snapshot for name, (_, snapshot) in sources.items()})
+        _check_types(program, changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
         return Decision("full", str(reason), changes)
     except BaseException:
         changes.free()
         raise
-    exactness = program.exactness if isinstance(program, Program) else ""
+    exactness = program.exactness if isinstance(program, Layers) else ""
     return Decision("incremental", _summary(changes) + exactness, changes)
 
 
-def other_rows(program: Program | WholeText, last: LastRefresh | None, sources: Mapping[str, Snapshot]) -> str | None:
+def other_rows(program: Layers | WholeText, last: LastRefresh | None, sources: Mapping[str, Snapshot]) -> str | None:
     """Return why the table may have other rows than ``program`` over the versions that ``last`` has read."""
     try:
         _check_record(program, _require_record(last), sources)
@@ -121,7 +128,7 @@ def _require_record(last: LastRefresh | None) -> LastRefresh:
     return last
 
 
-def _check_record(program: Program | WholeText, last: LastRefresh, sources: Mapping[str, Snapshot]) -> None:
+def _check_record(program: Layers | WholeText, last: LastRefresh, sources: Mapping[str, Snapshot]) -> None:
     for name, snapshot in sources.items():
         consumed = last.record.sources.get(name)
         if consumed is None:
@@ -139,6 +146,16 @@ def _check_record(program: Program | WholeText, last: LastRefresh, sources: Mapp
         raise _FullRefresh(f"another writer changed the table: {writer}")
     if program.unstable is not None:
         raise _FullRefresh(program.unstable)
+
+
+def _check_companions(last: LastRefresh, companions: Sequence[KeptTable]) -> None:
+    for table in companions:
+        theirs = table.last
+        if theirs is None or theirs.record.id != last.record.id:
+            raise _FullRefresh(f"the companion table {table.table.place} is not that of the last refresh")
+        if theirs.foreign is not None:
+            writer = f"{theirs.foreign.operation} in version {theirs.foreign.version}"
+            raise _FullRefresh(f"another writer changed the companion table {table.table.place}: {writer}")
 
 
 def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
@@ -181,9 +198,11 @@ def _summary(changes: Changes) -> str:
     return f"the changes can be maintained: {'; '.join(rows)}"
 
 
-def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
+def _check_types(program: Layers | WholeText, changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
     for name, counts in changes.counts.items():
-        reason = unsupported_columns(name, snapshots[name].schema) if counts.keys() - {"insert"} else None
+        is_negated = bool(counts) and isinstance(program, Layers) and program.rejects({name})
+        is_compared = is_negated or counts.keys() - {"insert"}
+        reason = unsupported_columns(name, snapshots[name].schema) if is_compared else None
         if reason is not None:
             raise _FullRefresh(reason)
 
@@ -210,7 +229,7 @@ _UNREADABLE = ("DELTA_", "FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_2055")
 _WORDS = {"delete": "deleted", "insert": "inserted", "update_postimage": "updated"}
 
 
-def _obstacle(spark: SparkSession, program: Program | WholeText, last: LastRefresh, backend: str | None) -> str | None:
+def _obstacle(spark: SparkSession, program: Layers | WholeText, last: LastRefresh, backend: str | None) -> str | None:
     """Return why no refresh can be incremental, whatever the changes; None if it depends on them."""
     if program.obstacle is not None:
         return program.obstacle
@@ -219,8 +238,8 @@ def _obstacle(spark: SparkSession, program: Program | WholeText, last: LastRefre
     return last.record.obstacle
 
 
-def _check_program(program: Program | WholeText, obstacle: str | None, changes: Changes) -> None:
+def _check_program(program: Layers | WholeText, obstacle: str | None, changes: Changes) -> None:
     changed = {name for name, counts in changes.counts.items() if counts}
-    reason = obstacle or (program.obstacle_for(changed) if isinstance(program, Program) else None)
+    reason = obstacle or (program.obstacle_for(changed) if isinstance(program, Layers) else None)
     if reason is not None:
         raise _FullRefresh(reason)

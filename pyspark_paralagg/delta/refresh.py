@@ -1,9 +1,11 @@
 """Run one refresh: read the target, decide, compute, write.
 
-``view`` calls it, and it calls ``decide``, ``program`` and ``commit`` in this order:
+``view`` calls it, and it calls ``decide``, ``layers``, ``continuation`` and ``commit`` in this order:
 
     target and its record -> decide -> full: whole fixpoint -> overwrite
                                     -> incremental: continued fixpoint -> merge of the rows that differ
+
+Of several layers, each is written before the next one begins, and the target last.
 """
 
 from __future__ import annotations
@@ -13,38 +15,39 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import StateLostError
-from pyspark_paralagg.delta.commit import Writer, create_empty, tasks_of_merge
+from pyspark_paralagg.delta.commit import tasks_of_merge
 from pyspark_paralagg.delta.decide import Decision, decide
-from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
+from pyspark_paralagg.delta.kept_table import KeptTable
+from pyspark_paralagg.delta.layers import Layers, source_of
+from pyspark_paralagg.delta.record import Consumed, Costs, Record
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.states import forget, keeping_of, keeping_of_whole, remember, state_of
-from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
-from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.delta.tables import CHANGE_COLUMNS, Table, companion_place
+from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.maintenance.continuation import (
     REMOVED,
+    Continuation,
     NotMaintainableError,
     continue_fixpoint,
     grow_fixpoint,
 )
 from pyspark_paralagg.maintenance.net import net_changes
-from pyspark_paralagg.maintenance.program import Program, continuing_backend
-from pyspark_paralagg.maintenance.rows import materialize
-from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.maintenance.program import continuing_backend
+from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize, one_run
 from pyspark_paralagg.report.engine_report import report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.kept import Keeping
+    from pyspark_paralagg.delta.commit import Writer
     from pyspark_paralagg.delta.decide import Changes
-    from pyspark_paralagg.delta.record import LastRefresh
-    from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
+    from pyspark_paralagg.delta.tables import Commit, Snapshot
     from pyspark_paralagg.delta.text import WholeText
-    from pyspark_paralagg.maintenance.continuation import Continuation
-    from pyspark_paralagg.maintenance.program import Frames
-    from pyspark_paralagg.maintenance.rows import MaterializedRows
+    from pyspark_paralagg.maintenance.program import Program
+    from pyspark_paralagg.maintenance.recursion import Frames
     from pyspark_paralagg.report.run_report import RunReport
 
 
@@ -55,7 +58,7 @@ class Refresh:
         self,
         spark: SparkSession,
         target: Table,
-        program: Program | WholeText,
+        program: Layers | WholeText,
         sources: Mapping[str, tuple[Table, Snapshot]],
         began: float,
     ) -> None:
@@ -65,15 +68,17 @@ class Refresh:
         self._loaded = ""
         self._is_from_state = False
         self._spark = spark
-        self._target = target
         self._program = program
         self._sources = sources
-        self._snapshot = target.snapshot()
-        self._last: LastRefresh | None = None
         self._seconds = dict.fromkeys(("changes", "fixpoint", "write"), 0.0)
-        if self._snapshot is not None and self._is_maintained:
-            self._last = last_refresh(target, self._snapshot.version)
-        self._check_target()
+        self._target = KeptTable(target, program.columns)
+        self._last = self._target.last
+        self._tables: dict[str, KeptTable] = {}
+        if isinstance(program, Layers):
+            for name, relation in program.relations.items():
+                columns = {c.name: c.type for c in relation.columns}
+                place = Table(spark, companion_place(target.place, name))
+                self._tables[name] = self._target if name == program.target else KeptTable(place, columns)
 
     @property
     def versions(self) -> dict[str, SourceVersions]:
@@ -86,15 +91,11 @@ class Refresh:
 
     def decide(self, backend: str | None, *, with_rows: bool = True, by_cost: bool = True) -> Decision:
         """Return the kind of this refresh; ``with_rows`` is false if it will not run."""
-        if not self._is_maintained:
+        if not self._target.is_maintained:
             return Decision("full", "it is the first refresh")
+        companions = [table for table in self._tables.values() if table is not self._target]
         inputs = (self._spark, self._program, self._last, self._sources, backend)
-        return decide(*inputs, with_rows=with_rows, by_cost=by_cost)
-
-    @property
-    def _is_maintained(self) -> bool:
-        """Return whether a refresh has written the target before."""
-        return self._snapshot is not None and APPLICATION in self._snapshot.transactions
+        return decide(*inputs, companions=companions, with_rows=with_rows, by_cost=by_cost)
 
     def run(self, backend: str | None, *, full: bool | None) -> RefreshReport:
         """Run the refresh; ``full`` computes all rows again, and ``False`` does not look at the costs."""
@@ -103,9 +104,9 @@ class Refresh:
         try:
             if decision.kind == "none":
                 return self._report(decision, None, None, _Counts())
-            if decision.kind == "incremental" and isinstance(self._program, Program) and self._snapshot is not None:
+            if decision.kind == "incremental" and isinstance(self._program, Layers):
                 try:
-                    return self._incremental(self._program, decision, self._snapshot, backend)
+                    return self._incremental(self._program, decision, backend)
                 except NotMaintainableError as too_many:
                     decision = replace(decision, kind="full", reason=str(too_many))
                     self._wasted = time.time() - self._since_1970
@@ -120,50 +121,102 @@ class Refresh:
         """Return all rows of each source at its version."""
         return {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
 
+    # --- full ---
+
     def _full(self, decision: Decision) -> RefreshReport:
         frames, program = self._frames(), self._program
+        if isinstance(program, Layers) and program.single is None:
+            return self._full_layers(program, decision, frames)
         whole = program.whole(frames)
-        if self._snapshot is None and not self._target.is_path:
-            create_empty(self._target, whole)
-            self._snapshot = self._target.snapshot()
+        obstacle, keeping = program.obstacle, None
+        if isinstance(program, Layers) and program.single is not None:
+            obstacle = program.single.obstacle_after(whole)
+            keeping = keeping_of_whole(self._spark, program.single, whole)
+            whole = whole if keeping is None else program.single.whole(frames, keeping)[program.target]
         self._record_time("fixpoint")
-        writer = self._writer(decision, program.obstacle_after(whole))
-        keeping = None
-        if isinstance(program, Program):
-            keeping = keeping_of_whole(self._spark, program, whole)
-            whole = whole if keeping is None else program.whole(frames, keeping)
+        record = self._record(decision, obstacle)
         try:
-            commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
+            commit = self._target.write_all(whole, record)
             self._record_time("write")
             if self._last is not None:
                 forget(self._spark, self._last.record.id)
             run = report(whole)
-            self._remember(writer.record, keeping, run)
+            self._remember(record, keeping, run)
         finally:
             if keeping is not None:
                 keeping.free()
         return self._report(decision, commit, run, _Counts(int(commit.metrics.get("numOutputRows", 0))))
 
-    def _remember(self, record: Record, keeping: Keeping | None, run: RunReport | None) -> None:
-        if keeping is not None and run is not None:
-            remember(self._spark, record.id, keeping, run.tuples)
+    def _full_layers(self, layers: Layers, decision: Decision, frames: dict[str, DataFrame]) -> RefreshReport:
+        record, obstacle = self._record(decision, None), None
+        for table in self._tables.values():
+            table.reload()  # an incremental refresh may have written it before it gave up
+        for program in layers.programs:
+            whole = program.whole(frames)
+            obstacle = obstacle or program.obstacle_after(next(iter(whole.values())))
+            with one_run(whole):
+                self._record_time("fixpoint")
+                for name in _target_last(whole, layers.target):
+                    table = self._tables[name]
+                    commit = table.write_all(whole[name], replace(record, obstacle=obstacle))
+                    frames[source_of(name)] = table.table.read(commit.version)
+                self._record_time("write")
+        counts = _Counts(int(commit.metrics.get("numOutputRows", 0)))
+        return self._report(decision, commit, report(whole[layers.target]), counts)
 
-    def _incremental(
-        self, program: Program, decision: Decision, snapshot: Snapshot, backend: str | None
-    ) -> RefreshReport:
-        frames = self._frames()
-        stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
-        inserted, deleted = _net(decision.changes)
-        engine = continuing_backend(self._spark, backend)
+    # --- incremental ---
+
+    def _incremental(self, layers: Layers, decision: Decision, backend: str | None) -> RefreshReport:
+        frames, (inserted, deleted) = self._frames(), _net(decision.changes)
+        engine, single = continuing_backend(self._spark, backend), layers.single
+        if single is None:
+            return self._incremental_layers(layers, decision, frames, (inserted, deleted), engine)
+        stored = self._target.read()
         can_keep = engine == "spark"
-        continued = self._grown(program, stored, frames, inserted, deleted) if can_keep else None
+        continued = self._grown(single, stored, frames, inserted, deleted) if can_keep else None
         if continued is None:
-            keeping = keeping_of(self._spark, program) if can_keep else None
-            continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine, keeping=keeping)
+            keeping = keeping_of(self._spark, single) if can_keep else None
+            rows = {layers.target: stored}
+            run = continue_fixpoint(single, rows, frames, inserted, deleted, backend=engine, keeping=keeping)
+            continued = run[layers.target]
+        record = self._record(decision, None)
         try:
-            return self._commit(continued, decision)
+            written = self._write(continued, self._target, record)
+            self._remember(record, continued.keeping, written.run)
+            return self._report(decision, written.commit, written.run, written.counts)
         finally:
             continued.free()
+
+    def _incremental_layers(
+        self,
+        layers: Layers,
+        decision: Decision,
+        frames: dict[str, DataFrame],
+        changes: tuple[dict[str, DataFrame], dict[str, DataFrame]],
+        engine: str | None,
+    ) -> RefreshReport:
+        (inserted, deleted), record = changes, self._record(decision, None)
+        done: list[Continuation | MaterializedRows] = []
+        try:
+            for program in layers.programs:
+                stored = {r.name: self._tables[r.name].read() for r in program.relations}
+                if program.reads_some({*inserted, *deleted}):
+                    continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine)
+                else:
+                    continued = {r.name: Continuation(r, stored[r.name], None) for r in program.relations}
+                done += continued.values()
+                for name in _target_last(continued, layers.target):
+                    table = self._tables[name]
+                    written = self._write(continued[name], table, record, returns_changes=name != layers.target)
+                    source = source_of(name)
+                    frames[source] = table.table.read(written.commit.version)
+                    done += written.changes
+                    for changed, rows in zip((inserted, deleted), written.changes, strict=False):
+                        changed.update({source: rows.df} if rows.count else {})
+            return self._report(decision, written.commit, written.run, written.counts)
+        finally:
+            for part in done:
+                part.free()
 
     def _grown(
         self, program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames
@@ -171,7 +224,7 @@ class Refresh:
         """Continue from the state that the last refresh has left; None if it left none, or it cannot be used."""
         last = None if self._last is None else self._last.record.id
         try:
-            state = state_of(self._spark, program, last)
+            state = state_of(self._spark, program, last, {*inserted, *deleted})
             self._is_from_state = True
             grown = grow_fixpoint(program, stored, frames, inserted, deleted, state)
         except StateLostError as why:
@@ -182,54 +235,60 @@ class Refresh:
         self._loaded = f"only changed rows{also}: the last refresh has kept its state"
         return grown
 
-    def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
-        """Run the continued fixpoint and write the rows that differ from the stored ones."""
-        writer = self._writer(decision, None)
+    def _remember(self, record: Record, keeping: Keeping | None, run: RunReport | None) -> None:
+        if keeping is not None and run is not None:
+            remember(self._spark, record.id, keeping, run.tuples)
+
+    def _write(
+        self, continued: Continuation, table: KeptTable, record: Record, *, returns_changes: bool = False
+    ) -> _Written:
+        """Run the continued fixpoint and write the rows of ``table`` that differ.
+
+        Without changed rows, the commit has only the record with the consumed versions. ``returns_changes``: the result
+        has the rows that came and those that went, for its reader to free.
+        """
+        writer = table.writer(record)
         if continued.changed is None and not continued.has_fallen:
-            return self._report(decision, writer.append(continued.stored.limit(0)), None, _Counts())
+            return _Written(writer.append(continued.stored.limit(0)))
         changed = continued.materialized()
         try:
             difference, has_flag = continued.difference(changed)
             self._record_time("fixpoint")
             try:
-                counts, commit = self._write(continued, writer, difference, has_flag=has_flag)
+                counts, commit = self._write_difference(continued, table, writer, difference, has_flag=has_flag)
+                changes = continued.changes(difference.df, has_flag=has_flag) if returns_changes else ()
             finally:
                 difference.free()
         finally:
             changed.free()
         self._record_time("write")
         run = None if continued.fixpoint is None else report(continued.fixpoint)
-        self._remember(writer.record, continued.keeping, run)
-        return self._report(decision, commit, run, counts)
+        return _Written(commit, counts, run, changes)
 
-    def _write(
-        self, continued: Continuation, writer: Writer, difference: MaterializedRows, *, has_flag: bool
+    @staticmethod
+    def _write_difference(
+        continued: Continuation, table: KeptTable, writer: Writer, difference: MaterializedRows, *, has_flag: bool
     ) -> tuple[_Counts, Commit]:
-        """Write the changed rows; return the number of rows of each kind and the commit.
-
-        Without changed rows, the commit has only the record with the consumed versions.
-        """
-        relation = continued.program.relation
+        """Write the changed rows; return the number of rows of each kind and the commit."""
+        relation = continued.relation
         dependents = [d.column.name for d in relation.dependents]
         if difference.count == 0 or continued.has_only_new or not (dependents or has_flag):
             rows = difference.df.drop(REMOVED) if has_flag else difference.df
             return _Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
         keys = [k.name for k in relation.keys]
-        tasks = tasks_of_merge(None if self._snapshot is None else self._snapshot.bytes, difference.count)
+        tasks = tasks_of_merge(None if table.snapshot is None else table.snapshot.bytes, difference.count)
         commit = writer.merge(difference.df, keys, dependents, tasks=tasks, removed=REMOVED if has_flag else None)
         kinds = ("Inserted", "Updated", "Deleted")
         counts = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in kinds)
         return _Counts(*counts), commit
 
-    def _writer(self, decision: Decision, obstacle: str | None) -> Writer:
-        snapshot = self._snapshot
-        number = 0 if snapshot is None else snapshot.transactions.get(APPLICATION, -1) + 1
-        record = Record(
+    def _record(self, decision: Decision, obstacle: str | None) -> Record:
+        return Record(
             kind=decision.kind,
             reason=decision.reason,
             fingerprint=self._program.fingerprint,
             obstacle=obstacle,
-            read=-1 if snapshot is None else snapshot.version,
+            read=self._target.version,
             sources={name: Consumed(s.id, s.version, s.identities) for name, (_, s) in self._sources.items()},
             began=self._since_1970,
             wasted=self._wasted,
@@ -237,40 +296,12 @@ class Refresh:
             from_state=self._is_from_state,
             costs=self._costs(),
         )
-        return Writer(self._target, number, record)
 
     def _costs(self) -> Costs:
         """Return what earlier refreshes of this program cost."""
         if self._last is None or self._last.record.fingerprint != self._program.fingerprint:
             return Costs()
         return self._last.costs
-
-    def _check_target(self) -> None:
-        snapshot, columns = self._snapshot, self._program.columns
-        if snapshot is None:
-            if self._target.exists_as_something_else():
-                raise self._bad_target("is not a Delta table", None)
-            return
-        if snapshot.columns != columns:
-            expected = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-            raise UsageError(
-                "PARALAGG_DELTA_SCHEMA",
-                f"the target has the columns {', '.join(f'{n} {t}' for n, t in snapshot.columns.items())}",
-                value=snapshot.columns,
-                place=f"target {self._target.place}",
-                hint=f"use another target, or drop this one; the result has {expected}",
-            )
-        if not self._is_maintained and not self._target.read(snapshot.version).isEmpty():
-            raise self._bad_target("has rows that no refresh wrote", snapshot.version)
-
-    def _bad_target(self, problem: str, value: object) -> UsageError:
-        return UsageError(
-            "PARALAGG_DELTA_TARGET",
-            f"the target {problem}, and a refresh would overwrite it",
-            value=value,
-            place=f"target {self._target.place}",
-            hint="use another target, or drop or empty this one if its rows are not needed",
-        )
 
     def _record_time(self, phase: str) -> None:
         now = time.perf_counter()
@@ -281,7 +312,7 @@ class Refresh:
         self, decision: Decision, commit: Commit | None, run: RunReport | None, counts: _Counts
     ) -> RefreshReport:
         return RefreshReport(
-            target=self._target.place,
+            target=self._target.table.place,
             kind=decision.kind,
             reason=decision.reason,
             sources=self.versions,
@@ -302,6 +333,21 @@ class _Counts:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A commit, the numbers of its rows, and the report of the recursion that computed them."""
+
+    commit: Commit
+    counts: _Counts = _Counts()
+    run: RunReport | None = None
+    changes: tuple[MaterializedRows, ...] = ()
+
+
+def _target_last(relations: Iterable[str], target: str) -> list[str]:
+    """Return the names, companions first: a target whose companions are older would not be noticed."""
+    return sorted(relations, key=target.__eq__)
 
 
 def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:

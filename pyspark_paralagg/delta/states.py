@@ -28,13 +28,13 @@ _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
 
 
-def state_of(spark: SparkSession, program: Program, refresh: str | None) -> KeptState:
-    """Return the state that the ``refresh`` with this id has left, for one use.
+def state_of(spark: SparkSession, program: Program, refresh: str | None, changed: set[str]) -> KeptState:
+    """Return the state that the ``refresh`` with this id has left, for one use over the ``changed`` sources.
 
     Raises ``StateLostError`` if there is none, or if the next refresh cannot go on from it.
     """
     state = None if refresh is None else _states.pop(refresh, None)
-    why = _obstacle(spark, program)
+    why = _obstacle(spark, program) or _obstacle_for(program, changed)
     if why is None and (state is None or not state.is_there(spark)):
         why = "executors have no state of the last refresh"
     if why is None and state is not None:
@@ -56,10 +56,11 @@ def keeping_of(spark: SparkSession, program: Program) -> Keeping | None:
     return Keeping(spark) if _obstacle(spark, program) is None else None
 
 
-def has_state(spark: SparkSession, program: Program, refresh: str) -> bool:
+def has_state(spark: SparkSession, program: Program, refresh: str, changed: set[str]) -> bool:
     """Return whether the next refresh can go on from a state that the ``refresh`` with this id has left."""
     state = _states.get(refresh)
-    return state is not None and _obstacle(spark, program) is None and state.is_there(spark)
+    why = _obstacle(spark, program) or _obstacle_for(program, changed)
+    return state is not None and why is None and state.is_there(spark)
 
 
 def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) -> Keeping | None:
@@ -82,6 +83,10 @@ def _obstacle(spark: SparkSession, program: Program) -> str | None:
     if program.adds_only:
         return "sums go on by differences"
     return None if program.grows else "the step joins or aggregates a source before the recursion"
+
+
+def _obstacle_for(program: Program, changed: set[str]) -> str | None:
+    return "rows changed on the right side of an anti join" if program.rejects(changed) else None
 
 
 def remember(spark: SparkSession, refresh: str, keeping: Keeping, rows: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -175,6 +176,18 @@ class Table:
 
     def _delta(self) -> Any:  # noqa: ANN401 - delta ships no types
         return find_table(self.spark, self.place, is_path=self.is_path)
+
+
+def companion_place(place: str, relation: str) -> str:
+    """Return the place of the companion table of ``relation`` beside the target at ``place``.
+
+    >>> companion_place("lake/even/", "odd"), companion_place("lake.`even`", "odd")
+    ('lake/even__odd', 'lake.`even__odd`')
+    """
+    suffix = "__" + re.sub(r"\W", "_", relation)
+    if "/" in place:
+        return place.rstrip("/") + suffix
+    return f"{place[:-1]}{suffix}`" if place.endswith("`") else place + suffix
 
 
 def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noqa: ANN401 - likewise

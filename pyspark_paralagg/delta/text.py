@@ -1,7 +1,7 @@
-"""Turn a relation of a Datalog text into the program of a maintained table.
+"""Turn a relation of a Datalog text into the programs of a maintained table.
 
-If the relation is the only recursion of its text, over inputs and relations without recursion, it becomes a
-``Program`` with base and step. Any other text is computed as a whole in each refresh.
+If the relation recurses, it becomes ``Layers``: a program for each recursion that it needs, with the relations without
+recursion as parts of their plans. Any other text is computed as a whole in each refresh.
 """
 
 from __future__ import annotations
@@ -9,18 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.datalog import Relations, datalog
-from pyspark_paralagg.maintenance.program import (
-    IGNORED_OPTIONS,
-    Program,
-    Recursion,
-    Sources,
-    aggregator_texts,
-    references,
-    semantic_confs,
-)
+from pyspark_paralagg.delta.layers import Layers, source_of
+from pyspark_paralagg.maintenance.program import IGNORED_OPTIONS, Program, aggregator_texts, semantic_confs
+from pyspark_paralagg.maintenance.recursion import Declared, Recursion, Sources, references, relation_reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pyspark_paralagg.maintenance.program import Frames
+    from pyspark_paralagg.api.dataframe import Declaration
+    from pyspark_paralagg.api.strata import Layer, Step
+    from pyspark_paralagg.maintenance.recursion import Frames
 
 
 @dataclass(frozen=True)
@@ -40,43 +37,50 @@ class Text:
     options: Mapping[str, Any]
     aggregators: Sequence[Any]
 
-    def program(self, spark: SparkSession, schemas: Mapping[str, StructType]) -> Program | WholeText:
+    def program(self, spark: SparkSession, schemas: Mapping[str, StructType]) -> Layers | WholeText:
         """Return the program over sources of these schemas. Raises as ``ra.datalog``."""
         sources = references(spark, schemas)
-        relations = self.relations(spark, sources)
-        recursion = relations.single(self.relation)
-        if isinstance(recursion, str):
-            return WholeText(spark, self, relations, recursion)
-        declaration, step, options = recursion
-        name = self.relation
+        relations, programs = self.relations(spark, sources), list[Program]()
 
-        def step_with_sources(state: DataFrame, _: Sources) -> DataFrame:
-            return step(**{name: state})[name]
+        def build(layer: Layer) -> dict[str, DataFrame]:
+            programs.append(Program(spark, _recursion(*layer), sources))
+            return {r.name: relation_reference(spark, source_of(r.name), r) for r in programs[-1].relations}
 
-        arguments = Recursion(
-            name=name,
-            keys=declaration.keys,
-            aggs=declaration.aggs,
-            base=lambda _: declaration.base,
-            step=step_with_sources,
-            options={k: v for k, v in options.items() if k != "name"},
-        )
-        return Program(spark, arguments, sources)
+        reason = relations.layers(self.relation, build)
+        if reason is not None:
+            return WholeText(spark, self, relations, reason)
+        layers = Layers(programs, self.relation)
+        if layers.single is None:
+            layers = Layers(programs, self.relation, WholeText(spark, self, relations, "").whole)
+        return layers
 
     def relations(self, spark: SparkSession, frames: Frames) -> Relations:
         """Return the text's relations over these inputs."""
         return datalog(spark, self.text, dict(frames), aggregators=self.aggregators, **self.options)
 
 
+def _recursion(declarations: Mapping[str, Declaration], step: Step, options: Mapping[str, Any]) -> Recursion:
+    return Recursion(
+        {n: Declared(d.keys, d.aggs, partial(_no_source, d.base)) for n, d in declarations.items()},
+        lambda state, _: step(**state),
+        {k: v for k, v in options.items() if k != "name"},
+    )
+
+
+def _no_source(base: DataFrame, _: Sources) -> DataFrame:
+    """Return ``base``, which is over references to the sources already."""
+    return base
+
+
 class WholeText:
-    """A text that each refresh computes as a whole, with the interface of ``Program`` for full refreshes."""
+    """A text that each refresh computes as a whole, with the interface of ``Layers`` for full refreshes."""
 
     def __init__(self, spark: SparkSession, text: Text, relations: Relations, reason: str) -> None:
         self._spark = spark
         self._text = text
         self._relations: Relations | None = None
         self.columns = relations.columns(text.relation)
-        self.obstacle = f"only a single recursion over inputs can continue from its rows: {reason}"
+        self.obstacle = f"only a recursion over inputs and other recursions can continue from its rows: {reason}"
         self.unstable: str | None = None
         options = {k: repr(v) for k, v in text.options.items() if k not in IGNORED_OPTIONS}
         aggregators = [aggregator_texts(spark, r) for r in relations.combined()]
@@ -87,7 +91,3 @@ class WholeText:
         """Return the relation over these rows."""
         self._relations = self._text.relations(self._spark, frames)  # its deletion would free the cached recursions
         return self._relations[self._text.relation]
-
-    def obstacle_after(self, whole: DataFrame) -> str:  # noqa: ARG002 - as in Program
-        """Return ``obstacle``."""
-        return self.obstacle

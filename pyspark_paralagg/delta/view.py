@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.api.dataframe import recursive
 from pyspark_paralagg.delta.decide import other_rows
 from pyspark_paralagg.delta.follow import follow_sources
+from pyspark_paralagg.delta.layers import Layers
 from pyspark_paralagg.delta.record import last_refresh, refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
 from pyspark_paralagg.delta.tables import Table, check_place, check_session, open_sources, source_snapshot
 from pyspark_paralagg.delta.text import Text, WholeText
 from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.maintenance.program import Program, Recursion, Sources, references
+from pyspark_paralagg.maintenance.program import Program
+from pyspark_paralagg.maintenance.recursion import Recursion, Sources, references
 from pyspark_paralagg.session.arguments import check_type
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.api.relations import Aggregations, Keys
     from pyspark_paralagg.delta.tables import Snapshot
 
-    Make = Callable[[SparkSession, Mapping[str, StructType]], Program | WholeText]
+    Make = Callable[[SparkSession, Mapping[str, StructType]], Layers | WholeText]
 
 
 class RecursiveTable:
@@ -83,10 +85,10 @@ class RecursiveTable:
         **options: Any,  # noqa: ANN401 - those of recursive_agg
     ) -> None:
         inspect.signature(recursive).bind({}, step, name=name, **options)  # raises TypeError for an unknown option
-        recursion = Recursion(name, keys, aggs, base, step, options)
+        recursion = Recursion.single(name, keys, aggs, base, step, options)
 
-        def make(session: SparkSession, schemas: Mapping[str, StructType]) -> Program:
-            return Program(session, recursion, references(session, schemas))
+        def make(session: SparkSession, schemas: Mapping[str, StructType]) -> Layers:
+            return Layers([Program(session, recursion, references(session, schemas))], name)
 
         self._open(spark, target, sources, make, options.get("backend"))
 
@@ -104,7 +106,8 @@ class RecursiveTable:
     ) -> RecursiveTable:
         """Maintain ``relation`` of a Datalog text whose inputs are ``sources``; options as in ``ra.datalog``.
 
-        A refresh can be incremental if the relation is the text's only recursion; otherwise it computes the whole text.
+        A refresh can be incremental if the relation recurses. Other recursive relations that it needs are kept in
+        companion tables beside the target, ``<target>__<relation>``. Any other relation is computed as a whole.
 
         >>> ra.delta.RecursiveTable.datalog(spark, "lake/dist", '''                       # doctest: +SKIP
         ...     dist(x, 0) :- start(x).
@@ -235,12 +238,12 @@ class RecursiveTable:
         """Return the target and its sources."""
         return f"RecursiveTable({self._target.place!r}, sources={[t.place for t in self._sources.values()]})"
 
-    def _read_sources(self) -> tuple[Program | WholeText, dict[str, tuple[Table, Snapshot]]]:
+    def _read_sources(self) -> tuple[Layers | WholeText, dict[str, tuple[Table, Snapshot]]]:
         snapshots = {name: source_snapshot(name, table) for name, table in self._sources.items()}
         program = self._program(snapshots)
         return program, {name: (table, snapshots[name]) for name, table in self._sources.items()}
 
-    def _program(self, snapshots: Mapping[str, Snapshot]) -> Program | WholeText:
+    def _program(self, snapshots: Mapping[str, Snapshot]) -> Layers | WholeText:
         return self._make(self._spark, {name: snapshot.schema for name, snapshot in snapshots.items()})
 
 

@@ -1,10 +1,11 @@
 """Continue a stored fixpoint after inserts and deletes in its sources: delete, derive again, go on.
 
-    deleted rows  -> over_delete: the stored rows that fall -> the rows that stay
-    what stays    -> candidates: all derivations of fallen keys, and those from inserted rows
+    lost rows     -> over_delete: the stored rows that fall -> the rows that stay
+    what stays    -> candidates: all derivations of fallen keys, and those from gained rows
     candidates    -> Program.changes: the fixpoint goes on from the rows that stay -> the rows that change
 
-A fixpoint of sums continues by differences instead (``differences``).
+Deleted rows are lost and inserted ones gained; on the right side of an anti join it is the other way around. A fixpoint
+of sums continues by differences instead (``differences``).
 
 Each part is a recursion or a query over the user's own step, so every engine runs it, and sees only DataFrames.
 """
@@ -12,14 +13,15 @@ Each part is a recursion or a query over the user's own step, so every engine ru
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import Falls, Keeping, StateLostError, has_too_many_fallen, is_lost
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import LOST, differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows, support_of
-from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize
+from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize, materialize_all
+from pyspark_paralagg.maintenance.template import reading, reading_before, united
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session.condition import condition_of, message_of
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyspark_paralagg.backends.kept import BaseRows, KeptState
-    from pyspark_paralagg.maintenance.program import Frames, Program
+    from pyspark_paralagg.maintenance.program import Program
+    from pyspark_paralagg.maintenance.recursion import Frames
+    from pyspark_paralagg.program.program import Relation
 
 REMOVED = "paralagg removed"
 """The column that is true for rows to remove."""
@@ -47,7 +51,7 @@ class NotMaintainableError(Exception):
 
 @dataclass(frozen=True)
 class Continuation:
-    """A continued fixpoint.
+    """A relation of a continued fixpoint.
 
     ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
     None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
@@ -56,7 +60,7 @@ class Continuation:
     column ``REMOVED``, true for stored rows whose keys leave; then ``fallen`` is None.
     """
 
-    program: Program
+    relation: Relation
     stored: DataFrame
     changed: DataFrame | None
     fallen: MaterializedRows | None = None
@@ -82,7 +86,7 @@ class Continuation:
         """Return the rows of ``changed``, the evaluated rows, that differ from the stored ones."""
         if self.is_flagged:
             return changed.where(f"NOT {quoted(REMOVED)}").drop(REMOVED)
-        columns = [c.name for c in self.program.relation.columns]
+        columns = [c.name for c in self.relation.columns]
         return changed if self.fallen is None or not self.has_fallen else without(changed, self.fallen.df, columns)
 
     def removed(self, changed: DataFrame) -> DataFrame:
@@ -91,7 +95,7 @@ class Continuation:
             return changed.where(quoted(REMOVED)).drop(REMOVED)
         if self.fallen is None or not self.has_fallen:
             return self.stored.limit(0)
-        return without(self.fallen.df, changed, [k.name for k in self.program.relation.keys])
+        return without(self.fallen.df, changed, [k.name for k in self.relation.keys])
 
     @property
     def has_fallen(self) -> bool:
@@ -108,6 +112,14 @@ class Continuation:
         removed = self.removed(changed.df).withColumn(REMOVED, F.lit(col=True))
         return materialize(upserts.unionAll(removed), is_cheap=True), True
 
+    def changes(self, difference: DataFrame, *, has_flag: bool) -> tuple[MaterializedRows, MaterializedRows]:
+        """Return the rows that came and those that went, for the next layer; ``difference`` as above, evaluated."""
+        came = difference.where(f"NOT {quoted(REMOVED)}").drop(REMOVED) if has_flag else difference
+        went = self.stored.limit(0)
+        if has_flag or (self.relation.dependents and not self.has_only_new):
+            went = within(self.stored, difference, [k.name for k in self.relation.keys])
+        return materialize(came, is_cheap=True), materialize(went)
+
     def free(self) -> None:
         """Free the fallen rows, those that ``changed`` reads, and a kept state that nobody has taken over."""
         if self.keeping is not None:
@@ -118,43 +130,68 @@ class Continuation:
 
 def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the stored rows
     program: Program,
-    stored: DataFrame,
+    stored: Frames,
     frames: Frames,
     inserted: Frames,
     deleted: Frames,
     *,
-    whole: DataFrame | None = None,
+    whole: Frames | None = None,
     backend: str | None = "spark",
     keeping: Keeping | None = None,
-) -> Continuation:
-    """Continue the fixpoint ``stored`` over sources that now have the rows ``frames``.
+) -> dict[str, Continuation]:
+    """Continue the fixpoint ``stored`` over sources that now have the rows ``frames``; return that of each relation.
 
-    ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows; the
-    rest is lazy. ``whole`` is the fixpoint over ``frames``, which is analysed and not run. ``keeping`` is for its run.
+    ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows, and all
+    of it if there are several relations; else the rest is lazy. ``whole`` is the fixpoint over ``frames``, which is
+    analysed and not run. ``keeping`` is for its run.
 
     Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
     """
     if program.adds_only:
-        return _add_differences(program, stored, frames, inserted, deleted, backend)
-    fallen = _fallen(program, stored, frames, deleted, whole, backend) if deleted else None
-    kept, keys = stored, [k.name for k in program.relation.keys]
-    candidates = []
+        [name] = stored
+        return {name: _add_differences(program, stored[name], frames, inserted, deleted, backend)}
+    fallen = _fallen(program, stored, frames, inserted, deleted, whole, backend)
     try:
-        if fallen is not None and fallen.count:
-            kept = without(stored, fallen.df, keys)
-            candidates.append(within(program.all_candidates(frames, kept), fallen.df, keys))
-        new = program.candidates(inserted, frames, kept) if inserted else None
-        candidates += [] if new is None else [new]
-        if not candidates:
-            return Continuation(program, stored, None, fallen)
-        rows = candidates[0] if len(candidates) == 1 else candidates[0].unionAll(candidates[1])
-        return Continuation(
-            program, stored, program.changes(rows, frames, kept, backend, keeping), fallen, keeping=keeping
-        )
+        return _continue(program, stored, frames, (inserted, deleted), fallen, backend, keeping)
     except BaseException:
-        if fallen is not None:
-            fallen.free()
+        for rows in fallen.values():
+            rows.free()
         raise
+
+
+def _continue(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
+    program: Program,
+    stored: Frames,
+    frames: Frames,
+    changed: tuple[Frames, Frames],
+    fallen: Mapping[str, MaterializedRows],
+    backend: str | None,
+    keeping: Keeping | None,
+) -> dict[str, Continuation]:
+    keys = {r.name: [k.name for k in r.keys] for r in program.relations}
+    are_some = {name for name, rows in fallen.items() if rows.count}
+    kept = {n: without(rows, fallen[n].df, keys[n]) if n in are_some else rows for n, rows in stored.items()}
+    rows = reading(frames, kept)
+    parts: list[Frames] = [program.candidates(changed[0], rows), program.rejected(changed[1], rows, now=True)]
+    if are_some:
+        again = program.all_candidates(frames, kept)
+        parts.append({name: within(again[name], fallen[name].df, keys[name]) for name in are_some})
+    candidates = united(*parts)
+
+    def continuation(relation: Relation, rows: DataFrame | None, computed: MaterializedRows | None) -> Continuation:
+        name, of_run = relation.name, None if computed is None else rows
+        shown = rows if computed is None else computed.df
+        return Continuation(
+            relation, stored[name], shown, fallen.get(name), evaluated=of_run, rows=computed, keeping=keeping
+        )
+
+    if not candidates:
+        return {r.name: continuation(r, None, None) for r in program.relations}
+    changes = program.changes(candidates, frames, kept, backend, keeping)
+    if len(changes) == 1:
+        return {r.name: continuation(r, changes[r.name], None) for r in program.relations}
+    computed = materialize_all(changes)
+    return {r.name: continuation(r, changes[r.name], computed[r.name]) for r in program.relations}
 
 
 def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
@@ -171,8 +208,12 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
 
     none = stored.limit(0)
     needs_all = bool(deleted) and not state.has_base
-    new = program.base_rows(frames) if needs_all else program.candidates(inserted, frames, none, base_only=True)
-    lost = program.candidates(deleted, _before(frames, deleted), none, base_only=True) if deleted else None
+    name = program.relation.name
+    stored_none = {name: none}
+    rows_now = reading(frames, stored_none)
+    new = program.base_rows(frames) if needs_all else program.candidates(inserted, rows_now, base_only=True)
+    before = reading_before(frames, inserted, deleted, stored_none)
+    lost = program.candidates(deleted, before, base_only=True)
     falls = None
     if deleted:
         removed, support = program.step_over(_filled(frames, deleted)), support_of(state.compiled.program)
@@ -182,7 +223,8 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         base = "whole" if program.has_rowwise_base else "all"
     keeping = Keeping(stored.sparkSession, state, falls, base)
     try:
-        changed = program.changes(new or none, _filled(frames, inserted), lost or none, keeping=keeping)
+        initial = {name: lost.get(name, none)}
+        changed = program.changes(new, _filled(frames, inserted), initial, keeping=keeping)[name]
         rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()
@@ -198,7 +240,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     run = report(changed)
     only_new = not has_removed and run is not None and keeping.has_only_new(rows.count, run.tuples)
     return Continuation(
-        program,
+        program.relation,
         stored,
         rows.df,
         evaluated=changed,
@@ -224,15 +266,15 @@ def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         message = f"the differences of the sums are not proved to be linear: {problem.message}"
         raise NotMaintainableError(message) from problem
     if differing is None:
-        return Continuation(program, stored, None, None)
+        return Continuation(program.relation, stored, None, None)
     keys, held = [k.name for k in program.relation.keys], list[MaterializedRows]()
     try:
         held.append(materialize(differing))
         flags_changed = gone = None
         if deleted:
             lattice = flags(program, frames)
-            before = flags_of(program.relation, stored)
-            continued = continue_fixpoint(lattice, before, frames, inserted, deleted, backend=backend)
+            before, name = flags_of(program.relation, stored), program.relation.name
+            continued = continue_fixpoint(lattice, {name: before}, frames, inserted, deleted, backend=backend)[name]
             held += [] if continued.fallen is None else [continued.fallen]
             held.append(materialize(before.limit(0) if continued.changed is None else continued.changed))
             flags_changed = continued.upserts(held[-1].df)
@@ -251,7 +293,7 @@ def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             raise NotMaintainableError(message) from problem
         raise
     used = tuple(part for part in held[:-1] if part is not gone)
-    return Continuation(program, stored, rows.df, gone, used, differing, rows)
+    return Continuation(program.relation, stored, rows.df, gone, used, differing, rows)
 
 
 def _check_digits(rows: MaterializedRows) -> None:
@@ -262,30 +304,31 @@ def _check_digits(rows: MaterializedRows) -> None:
 
 def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     program: Program,
-    stored: DataFrame,
+    stored: Frames,
     frames: Frames,
+    inserted: Frames,
     deleted: Frames,
-    whole: DataFrame | None,
+    whole: Frames | None,
     backend: str | None,
-) -> MaterializedRows | None:
-    before = _before(frames, deleted)
-    by_value = compares_values(program.whole(frames) if whole is None else whole, program.recursion.name)
-    options: Mapping[str, Any] = {"backend": backend}
-    lazy = fallen_rows(program, deleted, before, stored, by_value=by_value, options=options)
-    if lazy is None:
-        return None
-    count = stored.count()
-    most = _most_fallen(count)
-    fallen = materialize(lazy.limit(most + 1))  # so the recursion ends where the answer is known (StopAtLimit)
-    if fallen.count > most:
-        fallen.free()
-        raise _too_many_fallen(count)
+) -> dict[str, MaterializedRows]:
+    """Return the stored rows that fall; none if no relation can have any."""
+    before = reading_before(frames, inserted, deleted, stored)
+    lost = united(program.candidates(deleted, before), program.rejected(inserted, before, now=False))
+    if not lost:
+        return {}
+    analysed = next(iter((program.whole(frames) if whole is None else whole).values()))
+    by_value = compares_values(analysed, program.relations)
+    lazy = fallen_rows(program, lost, before, stored, by_value=by_value, options={"backend": backend})
+    counts = {name: rows.count() for name, rows in stored.items()}
+    if len(lazy) == 1:  # so the recursion ends where the answer is known (StopAtLimit)
+        lazy = {name: rows.limit(_most_fallen(counts[name]) + 1) for name, rows in lazy.items()}
+    fallen = materialize_all(lazy)
+    for name, rows in fallen.items():
+        if rows.count > _most_fallen(counts[name]):
+            for other in fallen.values():
+                other.free()
+            raise _too_many_fallen(counts[name])
     return fallen
-
-
-def _before(frames: Frames, deleted: Frames) -> dict[str, DataFrame]:
-    """Return at least all rows that the sources had before."""
-    return {name: rows.unionByName(deleted[name]) if name in deleted else rows for name, rows in frames.items()}
 
 
 def _most_fallen(rows: int) -> int:

@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.relations import conform
 from pyspark_paralagg.lowering.joins import other, renamed, same, within, without
-from pyspark_paralagg.maintenance.program import Program, Recursion, references
+from pyspark_paralagg.maintenance.program import Program
+from pyspark_paralagg.maintenance.recursion import Recursion, references
+from pyspark_paralagg.maintenance.template import reading
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyspark_paralagg.maintenance.program import Frames, Sources
+    from pyspark_paralagg.maintenance.recursion import Frames, Sources
     from pyspark_paralagg.program.program import Relation
 
 LOST = "paralagg lost digits"
@@ -52,13 +54,17 @@ def differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     ``inserted`` and ``deleted`` have a row as often as it came or went. None: no rule reads a changed source.
     """
     relation = program.relation
-    plus = program.candidates(inserted, frames, stored)
-    minus = program.candidates(deleted, frames, stored)
+    rows = reading(frames, {relation.name: stored})
+    plus = program.candidates(inserted, rows).get(relation.name)
+    minus = program.candidates(deleted, rows).get(relation.name)
     signed = [] if plus is None else [plus]
     if minus is not None:
         negative = (f"-{quoted(d.column.name)} AS {quoted(d.column.name)}" for d in relation.dependents)
         signed.append(conform(minus.selectExpr(*_keys(relation), *negative), relation))
-    return program.over(reduce(lambda a, b: a.unionAll(b), signed), frames, backend) if signed else None
+    if not signed:
+        return None
+    base = {relation.name: reduce(lambda a, b: a.unionAll(b), signed)}
+    return program.over(base, frames, backend)[relation.name]
 
 
 def flags(program: Program, frames: Frames) -> Program:
@@ -67,21 +73,21 @@ def flags(program: Program, frames: Frames) -> Program:
     A sum of nulls is null, and the multiple of null. Conditions of a linear step do not read the sums.
     """
     relation, recursion = program.relation, program.recursion
+    name, declared = relation.name, program.recursion.relations[relation.name]
 
     def base(sources: Sources) -> DataFrame:
-        return flags_of(relation, conform(recursion.base(sources), relation, is_base=True))
+        return flags_of(relation, conform(declared.base(sources), relation, is_base=True))
 
     def step(rows: DataFrame, sources: Sources) -> DataFrame:
         values = (
             f"CASE WHEN {quoted(d.column.name)} <= 0 THEN cast(1 AS {d.column.type}) END AS {quoted(d.column.name)}"
             for d in relation.dependents
         )
-        return flags_of(
-            relation, conform(recursion.step(rows.selectExpr(*_keys(relation), *values), sources), relation)
-        )
+        derived = recursion.step({name: rows.selectExpr(*_keys(relation), *values)}, sources)[name]
+        return flags_of(relation, conform(derived, relation))
 
     aggs = {d.column.name: "min" for d in relation.dependents}
-    lattice = Recursion(recursion.name, recursion.keys, aggs, base, step, {"mode": "trust"})
+    lattice = Recursion.single(name, declared.keys, aggs, base, step, {"mode": "trust"})
     session = next(iter(frames.values())).sparkSession
     return Program(session, lattice, references(session, {n: rows.schema for n, rows in frames.items()}))
 

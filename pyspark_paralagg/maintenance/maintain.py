@@ -14,7 +14,8 @@ from pyspark_paralagg.lowering.joins import without
 from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint
 from pyspark_paralagg.maintenance.net import net_changes as net
 from pyspark_paralagg.maintenance.net import unsupported_columns
-from pyspark_paralagg.maintenance.program import Program, Recursion, continuing_backend, references
+from pyspark_paralagg.maintenance.program import Program, continuing_backend
+from pyspark_paralagg.maintenance.recursion import Recursion, references
 from pyspark_paralagg.maintenance.rows import materialize
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.api.relations import Aggregations, Keys
     from pyspark_paralagg.maintenance.continuation import Continuation
-    from pyspark_paralagg.maintenance.program import Frames, Sources
+    from pyspark_paralagg.maintenance.recursion import Frames, Sources
     from pyspark_paralagg.maintenance.rows import MaterializedRows
     from pyspark_paralagg.report.run_report import RunReport
 
@@ -121,7 +122,7 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
         _check_changed(argument, changed, frames)
     program = Program(
         session,
-        Recursion(name, keys, aggs, base, step, options),
+        Recursion.single(name, keys, aggs, base, step, options),
         references(session, {n: f.schema for n, f in frames.items()}),
     )
     stored = _stored(old, program)
@@ -129,15 +130,16 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
         result = Maintained(stored, stored.limit(0), stored.limit(0), "none", "no row was inserted or deleted")
     else:
         result = _maintained(program, stored, frames, new, gone, options.get("backend"))
-    explain_as(result.rows, lambda: program.whole(frames))
+    explain_as(result.rows, lambda: program.whole(frames)[name])
     return result
 
 
 def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and the stored rows
     program: Program, stored: DataFrame, frames: Frames, new: Frames, gone: Frames, requested: str | None
 ) -> Maintained:
-    whole = program.whole(frames)
+    [(name, whole)] = program.whole(frames).items()
     changed = {*new, *gone}
+    compared = {*gone, *(n for n in new if program.rejects({n}))}
     backend = continuing_backend(stored.sparkSession, requested)
     reason = (
         program.obstacle
@@ -145,13 +147,15 @@ def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and t
         or (None if backend else "plain DataFrames recompute all rows in each iteration")
         or program.obstacle_after(whole)
         or program.obstacle_for(changed)
-        or next(filter(None, (unsupported_columns(n, frames[n].schema) for n in sorted(gone))), None)
+        or next(filter(None, (unsupported_columns(n, frames[n].schema) for n in sorted(compared))), None)
     )
     if reason is not None:
         return _full(program, stored, whole, reason)
     try:
         inserted, deleted = _net(new, gone, repeats=program.adds_only)
-        continued = continue_fixpoint(program, stored, frames, inserted, deleted, whole=whole, backend=backend)
+        continued = continue_fixpoint(
+            program, {name: stored}, frames, inserted, deleted, whole={name: whole}, backend=backend
+        )[name]
         reason = f"the changes of {', '.join(sorted(changed))} can be maintained{program.exactness}"
         return _continued(continued, reason)
     except NotMaintainableError as too_many:
@@ -169,7 +173,7 @@ def _continued(continued: Continuation, reason: str) -> Maintained:
         continued.free()
         raise
     rows = stored.limit(0) if changed is None else changed.df
-    key_columns = [k.name for k in continued.program.relation.keys]
+    key_columns = [k.name for k in continued.relation.keys]
     kept = stored if fallen is None else without(stored, fallen.df, key_columns)
     return Maintained(
         without(kept, rows, key_columns).unionAll(rows),

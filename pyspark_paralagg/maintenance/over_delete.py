@@ -1,9 +1,10 @@
 """Find the rows of a stored fixpoint that may have lost their support: the first half of delete and re-derive.
 
-A row *falls* if a derivation of it uses a deleted source row or a fallen row. That is a recursion itself: a set, whose
-base are the rows derived from deleted source rows, and whose step is the user's step with fallen rows in place of one
-read of the relation, and all stored rows in place of its other reads. Cycles that only support themselves fall with
-their first row. Rows that have another derivation fall too; ``continuation`` derives them again.
+A row *falls* if a derivation of it uses a deleted source row or a fallen row, or if a new row of a negated source
+rejects it. That is a recursion itself: sets, whose base are the rows derived so, and whose step is the user's step with
+fallen rows in place of one read of a relation, and all stored rows in place of its other reads. Cycles that only
+support themselves fall with their first row. Rows that have another derivation fall too; ``continuation`` derives them
+again.
 
 If ``compile.prove.find_support`` allows it, only a derivation of the row's stored value counts. Without that, every
 derivation of its keys does.
@@ -25,11 +26,13 @@ from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from pyspark_paralagg.maintenance.program import Frames, Program
+    from pyspark_paralagg.maintenance.program import Program
+    from pyspark_paralagg.maintenance.recursion import Frames
+    from pyspark_paralagg.maintenance.template import Reading
     from pyspark_paralagg.program.program import Program as CompiledProgram
     from pyspark_paralagg.program.program import Relation
 
@@ -37,14 +40,15 @@ _ROUNDING = {"double": 1e-9, "float": 1e-4}
 """Relative differences below which values count as equal: an engine may compute another last digit than Spark."""
 
 
-def compares_values(whole: DataFrame, relation: str) -> bool:
+def compares_values(whole: DataFrame, relations: Sequence[Relation]) -> bool:
     """Return whether only derivations of a stored value support it, according to the compiled fixpoint ``whole``."""
     from pyspark_paralagg.compile.prove.find_support import supports_have_the_value  # noqa: PLC0415 - only this needs it
 
     described = describe(whole)
     if described is None:
         return False
-    return supports_have_the_value(program_from_json(described["plan"][EXTRAS]["program"]), relation)
+    compiled = program_from_json(described["plan"][EXTRAS]["program"])
+    return supports_have_the_value(compiled, [r.name for r in relations])
 
 
 def support_of(program: CompiledProgram) -> tuple[int | None, float, bool]:
@@ -62,41 +66,48 @@ def support_of(program: CompiledProgram) -> tuple[int | None, float, bool]:
 
     [relation] = program.relations
     value = value_column(relation)
-    if value is None or not supports_have_the_value(program, relation.name):
+    if value is None or not supports_have_the_value(program, [relation.name]):
         return None, 0.0, not relation.dependents
     return relation.dependents.index(value), _ROUNDING.get(value.column.type, 0.0), len(relation.dependents) == 1
 
 
-def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the stored rows
-    program: Program,
-    deleted: Frames,
-    before: Frames,
-    stored: DataFrame,
-    *,
-    by_value: bool,
-    options: Mapping[str, Any],
-) -> DataFrame | None:
-    """Return the rows of ``stored`` that fall; lazy. Return None if the program reads no source of ``deleted``.
+def fallen_rows(  # noqa: PLR0913 - what is gone, what was there, and how to find it
+    program: Program, lost: Frames, before: Reading, stored: Frames, *, by_value: bool, options: Mapping[str, Any]
+) -> dict[str, DataFrame]:
+    """Return the rows of ``stored`` that fall, by relation; lazy.
 
-    ``before`` has at least all rows that the sources had when ``stored`` was computed. ``by_value`` is the result of
-    ``compares_values``. Raises ``UnsupportedError`` if the engine of ``options`` does not support the recursion.
+    ``lost`` are the derivations that are gone, and ``before`` reads at least all rows that there were then.
+    ``by_value`` is the result of ``compares_values``. Raises ``UnsupportedError`` if the engine of ``options`` does not
+    support the recursion.
     """
-    start = program.candidates(deleted, before, stored)
-    if start is None:
-        return None
-    columns = [c.name for c in program.relation.columns]
+    relations = {r.name: r for r in program.relations}
+    names = {name: f"fallen_{name}" for name in relations}
 
-    def supported(derived: DataFrame) -> DataFrame:
-        on = _same_row(program.relation, by_value=by_value)
-        return renamed(derived, columns).join(stored, on).select(*map(quoted, columns))
+    def supported(name: str, derived: DataFrame) -> DataFrame:
+        columns = [c.name for c in relations[name].columns]
+        on = _same_row(relations[name], by_value=by_value)
+        return renamed(derived, columns).join(stored[name], on).select(*map(quoted, columns))
 
     def step(**state: DataFrame) -> dict[str, DataFrame]:
-        parts = [supported(part) for part in program.derived_from(state[name], before, stored)]
-        return {name: reduce(lambda a, b: a.unionAll(b), parts) if parts else state[name]}
+        derived = program.derived_from({name: state[fallen] for name, fallen in names.items()}, before)
+        return {
+            names[name]: reduce(lambda a, b: a.unionAll(b), [supported(name, part) for part in parts])
+            if parts
+            else state[names[name]]
+            for name, parts in derived.items()
+        }
 
-    name = "fallen"
-    declaration = Declaration(supported(start).distinct(), columns, None)
-    return recursive({name: declaration}, step, name=name, mode="trust", **options)[name]
+    declared = {
+        fallen: Declaration(
+            supported(name, lost[name]).distinct() if name in lost else stored[name].limit(0),
+            [c.name for c in relations[name].columns],
+            None,
+            is_output=len(names) > 1,
+        )
+        for name, fallen in names.items()
+    }
+    found = recursive(declared, step, name="fallen", mode="trust", **options)
+    return {name: found[fallen] for name, fallen in names.items()}
 
 
 def _same_row(relation: Relation, *, by_value: bool) -> Column:

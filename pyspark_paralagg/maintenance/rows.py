@@ -6,12 +6,15 @@ or a sort, and MERGE finds their matches in one pass. Many rows stay in the exec
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.session.attach import drop_checkpoint
+from pyspark_paralagg.session.attach import drop_checkpoint, keep_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -54,6 +57,31 @@ def materialize(df: DataFrame, *, is_cheap: bool = False) -> MaterializedRows:
         raise
     drop_checkpoint(checkpoint)
     return _in_driver(df, table)
+
+
+@contextmanager
+def one_run(frames: Mapping[str, DataFrame]) -> Iterator[None]:
+    """Within it, the relations of one recursion are computed by one run, whichever of them is read first."""
+    forget = keep_run(next(iter(frames.values()))) if len(frames) > 1 else None
+    try:
+        yield
+    finally:
+        if forget is not None:
+            forget()
+
+
+def materialize_all(frames: Mapping[str, DataFrame]) -> dict[str, MaterializedRows]:
+    """Run the relations of one recursion, and return their rows."""
+    found: dict[str, MaterializedRows] = {}
+    try:
+        with one_run(frames):
+            for name, df in frames.items():
+                found[name] = materialize(df)
+    except BaseException:
+        for rows in found.values():
+            rows.free()
+        raise
+    return found
 
 
 def _few_rows(df: DataFrame) -> pa.Table | None:

@@ -108,6 +108,20 @@ class Shim:
         names, frames = self.list_of(list(steps)), self.list_of([_jdf(df) for df in steps.values()])
         return Analysis(self, self.bridge.analyse(names, frames))
 
+    def reads(self, df: DataFrame, relations: Sequence[str]) -> dict[str, Any]:
+        """Return how the plan of ``df`` reads references, of which ``relations`` are recursive (`Reads.scala`)."""
+        result: dict[str, Any] = json.loads(self.bridge.reads(_jdf(df), self.list_of(relations)))
+        return result
+
+    def substitute(self, df: DataFrame, frames: Sequence[DataFrame]) -> DataFrame:
+        """Return ``df`` with ``frames`` for its reads, in the order of ``reads``."""
+        return frame_of(self.bridge.substitute(_jdf(df), self.list_of([_jdf(f) for f in frames])), self.session)
+
+    def turn(self, df: DataFrame, frames: Sequence[DataFrame], at: int, by: DataFrame, *, lets: bool) -> DataFrame:
+        """Return ``substitute``, for what the rows ``by`` of the negated read number ``at`` reject (`Reads.turn`)."""
+        plans = self.list_of([_jdf(f) for f in frames])
+        return frame_of(self.bridge.turn(_jdf(df), plans, at, _jdf(by), lets), self.session)
+
     def shared(self, df: DataFrame, name: str, readers: int, most: int) -> DataFrame:
         """Return a relation for its readers in one query: a leaf if more than ``most`` operators would be repeated."""
         return frame_of(self.bridge.shared(_jdf(df), name, readers, most), self.session)

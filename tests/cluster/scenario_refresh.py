@@ -141,7 +141,7 @@ def own_confs(spark: SparkSession) -> dict[str, str]:
 
 
 def texts(spark: SparkSession) -> dict[str, Any]:
-    """Refresh Datalog tables: one recursion continues, one that reads another recursion restarts."""
+    """Refresh Datalog tables: of one recursion, and of one that reads another recursion."""
     lake = Lake(spark, "texts")
     lake.add("edge", [(1, 2, 3), (2, 3, 3)], EDGES)
     lake.add("start", [(1,)], "x bigint")

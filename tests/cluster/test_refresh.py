@@ -74,12 +74,11 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
     assert fact("reports")["session_of_rdds"]
 
 
-def test_a_text_with_one_recursion_is_incremental(fact: Callable[[str], Any]) -> None:
+def test_texts_are_incremental(fact: Callable[[str], Any]) -> None:
     assert fact("texts") == {
         "first": ["full", "full"],
-        "then": ["incremental", "full"],
-        "why": "only a single recursion over inputs can continue from its rows: far needs reach, which is another "
-        "recursion",
+        "then": ["incremental", "incremental"],
+        "why": "the sources had only inserts: 2 into edge",
         "dist": [[1, 0], [2, 3], [3, 6], [4, 7], [9, 7]],
         "far": [[2], [3], [4]],
         "unknown": ["UsageError", "PARALAGG_UNKNOWN_RELATION"],

@@ -5,7 +5,7 @@ a row if it has the row's keys and the row's value. That finds all supports only
 earlier value of another row. The counterexample is a step that derives ``least(d, 5)``: 5 was derived from 7, which
 later became 5 by a derivation from that same row. Both rows then support each other, and the row with 7 supports none.
 
-Two conditions exclude this, for a relation with one value column:
+Two conditions exclude this, for relations with one value column each:
 
     strict      each rule derives a value that differs if a value that it read differs: ``d``, ``d + w`` of integers
     worsening   each rule derives a value that is no better than those that it read: ``d + w`` with ``w >= 0``, ``min``
@@ -24,6 +24,8 @@ from pyspark_paralagg.program.functions.casts import is_exact
 from pyspark_paralagg.program.functions.value_range import is_float
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark_paralagg.compile.prove.facts import Facts
     from pyspark_paralagg.compile.rewrite.scope import Variable
     from pyspark_paralagg.program.program import Dependent, Program, Relation, Rule
@@ -40,28 +42,30 @@ def value_column(relation: Relation) -> Dependent | None:
     return values[0]
 
 
-def supports_have_the_value(program: Program, name: str) -> bool:
-    """Return whether each support of a row of the relation ``name`` derives the row's value.
+def supports_have_the_value(program: Program, names: Sequence[str]) -> bool:
+    """Return whether each support of a row of the relations ``names`` derives the row's value.
 
-    ``program`` has no other relation, and is proved to be a lattice.
+    ``program`` has no other relation that they read, and is proved to be a lattice. They recurse together, so all of
+    them need a value under the same aggregator.
     """
-    relation = program.relation(name)
-    value = value_column(relation)
-    if value is None:
+    values = {name: value for name in names if (value := value_column(program.relation(name))) is not None}
+    if len(values) < len(names) or len({v.aggregator for v in values.values()}) > 1:
         return False
-    return all(_is_traceable(rule, program, value) for rule in program.rules if rule.head == name)
+    return all(_is_traceable(rule, program, values) for rule in program.rules if rule.head in values)
 
 
-def _is_traceable(rule: Rule, program: Program, value: Dependent) -> bool:
+def _is_traceable(rule: Rule, program: Program, values: Mapping[str, Dependent]) -> bool:
     scope = variables(rule, program)
     recursive = [n for n, atom in enumerate(rule.body) if atom.relation is not None]
     if any(rule.body[n].kind != "join" for n in recursive):
         return False
-    head = program.relation(rule.head)
+    head, value = program.relation(rule.head), values[rule.head]
     exprs = dict(zip((c.name for c in head.supplied), rule.exprs, strict=True))
     expr = exprs[value.column.name]
     read = [scope[v] for v in dependents_in(expr, scope)]
-    if any(v.dependent != value for v in read) or {v.atom for v in read} != set(recursive):
+    if any(v.dependent != values.get(v.relation or "") for v in read):
+        return False
+    if {v.atom for v in read} != set(recursive):
         return False
     rules = _Strict(scope) if is_integral(value.column.type) else _Worsening(scope, facts_of(rule, program), value)
     return not recursive or rules.holds(expr)

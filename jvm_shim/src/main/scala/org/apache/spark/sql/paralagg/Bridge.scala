@@ -79,13 +79,19 @@ object Bridge extends Logging {
     frame(session, RecursiveReference(name, DataTypeUtils.toAttributes(schema)))
   }
 
-  /** Returns how the plan of `df` reads its references, see [[Reads]]. `relation` is the recursive one. */
-  def reads(df: DataFrame, relation: String): String =
-    Reads.json(df.sparkSession.asInstanceOf[classic.SparkSession], analysed(df), relation)
+  /** Returns how the plan of `df` reads its references, see [[Reads]]. `relations` are the recursive ones. */
+  def reads(df: DataFrame, relations: JList[String]): String =
+    Reads.json(df.sparkSession.asInstanceOf[classic.SparkSession], analysed(df), relations.asScala.toSet)
 
   /** Replaces the reads of references in `df`, in the order of `reads`, by `frames`. */
   def substitute(df: DataFrame, frames: JList[DataFrame]): DataFrame =
     frame(df.sparkSession, Reads.substitute(analysed(df), frames.asScala.toSeq.map(analysed)))
+
+  /** As `substitute`, for the rows that the anti join above read `at` rejects for `changed`, see [[Reads.turn]]. */
+  def turn(df: DataFrame, frames: JList[DataFrame], at: Int, changed: DataFrame, lets: Boolean): DataFrame = {
+    val plans = frames.asScala.toSeq.map(analysed)
+    frame(df.sparkSession, Reads.turn(analysed(df), plans, at, analysed(changed), lets))
+  }
 
   def analyse(names: JList[String], steps: JList[DataFrame]): Analysis =
     new Analysis(names.asScala.toSeq, steps.asScala.toSeq.map(analysed))

@@ -25,23 +25,26 @@ import org.apache.spark.sql.internal.SQLConf
  * (pyspark_paralagg/maintenance/program.py): its reads of references, in the order of `substitute`, its other sources,
  * and its text.
  *
- * {{{ {"reads": [{"name", "blocker", "merger", "rowwise", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
+ * {{{ {"reads": [{"name", "blocker", "negated", "merger", "rowwise", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
  * The blocker of a read is the first operator above it that may remove rows when its input gets new rows. Without a
- * blocker the plan returns all new rows if it gets only the new rows for that read. The merger is the first operator
- * above it that may return a new row once for several, or not at all because it is not new (DISTINCT): with neither,
- * the plan is linear in that read, duplicates included. `branches` maps each union above the read, by number, to the
+ * blocker the plan returns all new rows if it gets only the new rows for that read. A read is `negated` if its only
+ * blocker is an anti join: then `turn` returns the rows that a changed row removes or lets through. The merger is the
+ * first operator above it that may return a new row once for several, or not at all because it is not new (DISTINCT):
+ * with neither, the plan is linear in that read, duplicates included. `branches` maps each union above the read, by number, to the
  * child that contains it; the other children contribute no new rows. A read is `rowwise` if only operators that take
  * each row alone lie between it and the recursion: what a rule joins then gets only rows of new rows.
  */
 object Reads {
 
-  def json(session: SparkSession, plan: LogicalPlan, relation: String): String = {
+  def json(session: SparkSession, plan: LogicalPlan, relations: Set[String]): String = {
     val reads = mutable.ArrayBuffer.empty[JValue]
-    visit(plan, relation, Top) { (r, place) =>
-      reads += ("name" -> r.name) ~ ("blocker" -> place.blocker) ~ ("merger" -> place.merger) ~
-        ("rowwise" -> place.rowwise) ~ ("branches" -> JObject(place.branches.map { case (union, child) =>
-          union.toString -> JInt(child)
+    visit(plan, relations, Top) { (r, place) =>
+      val negated = place.blockers == List(AntiJoin)
+      reads += ("name" -> r.name) ~ ("blocker" -> place.blockers.headOption) ~ ("negated" -> negated) ~
+        ("merger" -> place.merger) ~ ("rowwise" -> place.rowwise) ~ ("branches" -> JObject(place.branches.map {
+          case (union, child) =>
+            union.toString -> JInt(child)
         }))
       r
     }
@@ -56,15 +59,39 @@ object Reads {
   /** Replaces the k-th read by the k-th of `plans`, whose columns are matched by name. */
   def substitute(plan: LogicalPlan, plans: Seq[LogicalPlan]): LogicalPlan = {
     val next = plans.iterator
-    visit(plan, "", Top) { (r, _) =>
-      val rows = fresh(next.next())
-      Project(
-        r.output.map { a =>
-          val column = rows.output.find(_.name == a.name).get
-          Alias(column, a.name)(exprId = a.exprId)
-        },
-        rows)
+    visit(plan, Set.empty, Top)((r, _) => selected(next.next(), r))
+  }
+
+  /**
+   * As `substitute`, for the rows that the anti join above the negated read `at` rejects because of `changed`. If
+   * `lets`, those of them that it lets through over all rows of `plans`: the changed rows have left.
+   */
+  def turn(plan: LogicalPlan, plans: Seq[LogicalPlan], at: Int, changed: LogicalPlan, lets: Boolean): LogicalPlan = {
+    val next = plans.zipWithIndex.iterator
+    val marked = visit(plan, Set.empty, Top) { (r, _) =>
+      val (rows, n) = next.next()
+      if (n == at) Turned(selected(rows, r), selected(changed, r)) else selected(rows, r)
     }
+    marked.transformUp {
+      case j @ Join(left, right, LeftAnti, _, _) if right.exists(_.isInstanceOf[Turned]) =>
+        val rejected = j.copy(right = right.transform { case t: Turned => t.changed }, joinType = LeftSemi)
+        if (lets) j.copy(left = rejected, right = right.transform { case t: Turned => t.all }) else rejected
+    }
+  }
+
+  private case class Turned(all: LogicalPlan, changed: LogicalPlan) extends LeafNode {
+    override def output: Seq[Attribute] = all.output
+  }
+
+  /** Returns `plan` with the columns of the read `r`. */
+  private def selected(plan: LogicalPlan, r: RecursiveReference): LogicalPlan = {
+    val rows = fresh(plan)
+    Project(
+      r.output.map { a =>
+        val column = rows.output.find(_.name == a.name).get
+        Alias(column, a.name)(exprId = a.exprId)
+      },
+      rows)
   }
 
   /** Renews the column ids of the leaves, since a plan may contain the same rows several times. */
@@ -75,32 +102,33 @@ object Reads {
   }
 
   private case class Place(
-      blocker: Option[String], merger: Option[String], rowwise: Boolean, branches: List[(Int, Int)])
-  private val Top = Place(None, None, rowwise = true, Nil)
+      blockers: List[String], merger: Option[String], rowwise: Boolean, branches: List[(Int, Int)])
+  private val Top = Place(Nil, None, rowwise = true, Nil)
 
-  private def visit(plan: LogicalPlan, relation: String, place: Place)(
+  private def visit(plan: LogicalPlan, relations: Set[String], place: Place)(
       replace: (RecursiveReference, Place) => LogicalPlan): LogicalPlan = {
     var unions = 0
-    def recurses(p: LogicalPlan) = p.exists { case r: RecursiveReference => r.name == relation; case _ => false }
     def below(plan: LogicalPlan, place: Place): LogicalPlan = plan match {
       case r: RecursiveReference => replace(r, place)
       case _ =>
         val inside = plan.mapExpressions(_.transform { case s: SubqueryExpression =>
-          val blocker = place.blocker.orElse(Some("a subquery"))
-          s.withNewPlan(below(s.plan, place.copy(blocker = blocker, rowwise = false)))
+          s.withNewPlan(below(s.plan, place.copy(blockers = place.blockers :+ "a subquery", rowwise = false)))
         })
         val union = unions
         if (plan.isInstanceOf[Union]) unions += 1
         val places = inside.children.indices.map { at =>
           val branches = if (plan.isInstanceOf[Union]) (union, at) :: place.branches else place.branches
           Place(
-            place.blocker.orElse(blocker(plan, at, relation)), place.merger.orElse(merger(plan, at)),
-            recurses(plan) || place.rowwise && isRowwise(plan), branches)
+            place.blockers ++ blocker(plan, at, relations), place.merger.orElse(merger(plan, at)),
+            recurses(plan, relations) || place.rowwise && isRowwise(plan), branches)
         }.iterator
         inside.mapChildren(child => below(child, places.next()))
     }
     below(plan, place)
   }
+
+  private def recurses(plan: LogicalPlan, relations: Set[String]): Boolean =
+    plan.exists { case r: RecursiveReference => relations(r.name); case _ => false }
 
   private def isRowwise(plan: LogicalPlan): Boolean = plan match {
     case _: Project | _: Filter | _: Union | _: SubqueryAlias | _: ResolvedHint | _: Generate |
@@ -109,7 +137,7 @@ object Reads {
   }
 
   /** Returns why new rows of child `at` may do more than add rows to the result; None if they do not. */
-  private def blocker(plan: LogicalPlan, at: Int, relation: String): Option[String] = plan match {
+  private def blocker(plan: LogicalPlan, at: Int, relations: Set[String]): Option[String] = plan match {
     case _: Project | _: Filter | _: Union | _: Distinct | _: SubqueryAlias | _: ResolvedHint | _: Sort | _: Generate |
         _: RepartitionOperation => None
     case d: Deduplicate if d.child.outputSet.subsetOf(AttributeSet(d.keys)) => None
@@ -119,7 +147,7 @@ object Reads {
     case Except(_, _, false) => if (at == 0) None else Some("the right side of EXCEPT")
     case a: Aggregate if !a.aggregateExpressions.exists(_.exists(_.isInstanceOf[AggregateExpression])) => None
     // The compiler has checked that this aggregate is the one of the head.
-    case a: Aggregate if a.exists { case r: RecursiveReference => r.name == relation; case _ => false } => None
+    case a: Aggregate if recurses(a, relations) => None
     case _: Aggregate => Some("an aggregate")
     case other => Some(other.nodeName)
   }
@@ -134,11 +162,13 @@ object Reads {
     case _ => None
   }
 
+  private val AntiJoin = "the right side of an anti join"
+
   private def joinBlocker(joinType: JoinType, at: Int): Option[String] = joinType match {
     case _: InnerLike | LeftSemi => None
     case LeftOuter | LeftAnti if at == 0 => None
     case RightOuter if at == 1 => None
-    case LeftAnti => Some("the right side of an anti join")
+    case LeftAnti => Some(AntiJoin)
     case _ => Some(s"the optional side of a ${joinType.sql.toLowerCase(java.util.Locale.ROOT)} join")
   }
 
