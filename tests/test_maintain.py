@@ -140,6 +140,24 @@ CASES: dict[str, dict[str, Any]] = {
         ),
         "step": lambda d, t: around(d.withColumn("dist", d.node), t).select("node"),
     },
+    "who comes": {  # if two friends come
+        "keys": "node",
+        "aggs": {"n": ra.mcount("who")},
+        "base": lambda t: t["starts"].selectExpr("node", "explode(array(-1L, -2L)) AS who"),
+        "step": lambda d, t: (
+            d.where("n >= 2").join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "src AS who")
+        ),
+    },
+    "who controls whom": {
+        "keys": "node",
+        "aggs": {"share": ra.msum("part", "who"), "n": ra.mcount("who")},
+        "base": lambda t: t["starts"].selectExpr("node", "30L AS part", "-1L AS who"),
+        "step": lambda d, t: (
+            d.where("share > 3")
+            .join(t["edges"], d.node == t["edges"].src)
+            .selectExpr("dst AS node", "w AS part", "src AS who")
+        ),
+    },
     "distances of subsets": {
         "keys": "node",
         "aggs": {"dist": "bit_or"},

@@ -82,6 +82,8 @@ def _obstacle(spark: SparkSession, program: Program) -> str | None:
         return f"{conf.KEEP_STATE.name} is false"
     if program.adds_only:
         return "sums go on by differences"
+    if program.has_witnesses:
+        return "witnesses are derived again from all rows"
     return None if program.grows else "the step joins or aggregates a source before the recursion"
 
 

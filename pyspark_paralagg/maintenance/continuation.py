@@ -172,26 +172,27 @@ def _continue(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     are_some = {name for name, rows in fallen.items() if rows.count}
     kept = {n: without(rows, fallen[n].df, keys[n]) if n in are_some else rows for n, rows in stored.items()}
     rows = reading(frames, kept)
-    parts: list[Frames] = [program.candidates(changed[0], rows), program.rejected(changed[1], rows, now=True)]
-    if are_some:
-        again = program.all_candidates(frames, kept)
-        parts.append({name: within(again[name], fallen[name].df, keys[name]) for name in are_some})
-    candidates = united(*parts)
-
-    def continuation(relation: Relation, rows: DataFrame | None, computed: MaterializedRows | None) -> Continuation:
-        name, of_run = relation.name, None if computed is None else rows
-        shown = rows if computed is None else computed.df
-        return Continuation(
-            relation, stored[name], shown, fallen.get(name), evaluated=of_run, rows=computed, keeping=keeping
+    gained = united(program.candidates(changed[0], rows), program.rejected(changed[1], rows, now=True))
+    if not gained and not are_some:
+        return {r.name: Continuation(r, stored[r.name], None, fallen.get(r.name)) for r in program.relations}
+    again = program.all_candidates(frames, kept) if are_some or program.has_witnesses else {}
+    if program.has_witnesses:  # which are those of all derivations from the rows that stay
+        run = program.over(again, frames, backend)
+        columns = {r.name: [c.name for c in r.columns] for r in program.relations}
+        changes = {name: without(whole, kept[name], columns[name]) for name, whole in run.items()}
+    else:
+        lost = {name: within(again[name], fallen[name].df, keys[name]) for name in are_some}
+        run = changes = program.changes(united(gained, lost), frames, kept, backend, keeping)
+    if len(changes) == 1 and not program.has_witnesses:
+        [(name, lazy)] = changes.items()
+        return {name: Continuation(program.relation, stored[name], lazy, fallen.get(name), keeping=keeping)}
+    done = materialize_all(changes, of=run)
+    return {
+        r.name: Continuation(
+            r, stored[r.name], done[r.name].df, fallen.get(r.name), evaluated=run[r.name], rows=done[r.name]
         )
-
-    if not candidates:
-        return {r.name: continuation(r, None, None) for r in program.relations}
-    changes = program.changes(candidates, frames, kept, backend, keeping)
-    if len(changes) == 1:
-        return {r.name: continuation(r, changes[r.name], None) for r in program.relations}
-    computed = materialize_all(changes)
-    return {r.name: continuation(r, changes[r.name], computed[r.name]) for r in program.relations}
+        for r in program.relations
+    }
 
 
 def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

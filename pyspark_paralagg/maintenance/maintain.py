@@ -102,8 +102,8 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
 
     The result always equals that of a full run over ``sources``. It is continued from ``old`` if the recursion is a
     lattice (``min``, ``max``, sets, ``min_by``, ...) or has only sums and counts, and computed again otherwise, for the
-    reason in ``reason``: an aggregate or the right side of an anti join over a changed source, ``max_iterations``, or
-    more than a fifth of the old rows that may have lost their support. Sums of doubles may have other last
+    reason in ``reason``: an aggregate or an outer join over a changed source, ``max_iterations``, or more than a fifth
+    of the old rows that may have lost their support. Sums of doubles may have other last
     digits; where more digits would be lost, all is computed again.
 
     ``ra.why(new.rows, node=7)`` explains a row over ``sources``.

@@ -84,9 +84,10 @@ def fallen_rows(  # noqa: PLR0913 - what is gone, what was there, and how to fin
     names = {name: f"fallen_{name}" for name in relations}
 
     def supported(name: str, derived: DataFrame) -> DataFrame:
-        columns = [c.name for c in relations[name].columns]
-        on = _same_row(relations[name], by_value=by_value)
-        return renamed(derived, columns).join(stored[name], on).select(*map(quoted, columns))
+        relation = relations[name]
+        compared = [c.name for c in (relation.columns if by_value else relation.keys)]
+        joined = renamed(derived, compared).join(stored[name], _same_row(relation, by_value=by_value))
+        return joined.select(*(quoted(c.name) for c in relation.columns))
 
     def step(**state: DataFrame) -> dict[str, DataFrame]:
         derived = program.derived_from({name: state[fallen] for name, fallen in names.items()}, before)

@@ -154,6 +154,11 @@ class Program:
         return all(r.dependents for r in self.relations) and all(d.definition.is_sum for d in dependents)
 
     @property
+    def has_witnesses(self) -> bool:
+        """Return whether values follow from witnesses (``mcount``, ``msum``, ``h_index``), which no stored row has."""
+        return any(d.supplied for r in self.relations for d in r.dependents)
+
+    @property
     def grows(self) -> bool:
         """Return whether the engine can go on with new rows of the sources alone: they reach its rules one by one."""
         reads = [read for template in self._step.values() for read in template.reads]
@@ -323,9 +328,7 @@ class Program:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _obstacle(self) -> str | None:
-        options, dependents = self.recursion.options, [d for r in self.relations for d in r.dependents]
-        if any(d.supplied for d in dependents):
-            return "the table has the results of mcount, msum and h_index, but not their witnesses"
+        options = self.recursion.options
         if self.adds_only and len(self.relations) > 1:
             return "sums of several relations cannot continue from stored rows"
         if not (self.adds_only or all(r.is_idempotent for r in self.relations)):

@@ -70,11 +70,13 @@ def one_run(frames: Mapping[str, DataFrame]) -> Iterator[None]:
             forget()
 
 
-def materialize_all(frames: Mapping[str, DataFrame]) -> dict[str, MaterializedRows]:
-    """Run the relations of one recursion, and return their rows."""
+def materialize_all(
+    frames: Mapping[str, DataFrame], of: Mapping[str, DataFrame] | None = None
+) -> dict[str, MaterializedRows]:
+    """Run the relations of one recursion, and return their rows; ``frames`` may be queries ``of`` those relations."""
     found: dict[str, MaterializedRows] = {}
     try:
-        with one_run(frames):
+        with one_run(frames if of is None else of):
             for name, df in frames.items():
                 found[name] = materialize(df)
     except BaseException:

@@ -1,10 +1,10 @@
 """Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
 
 Each step changes a source by an insert, a delete, an update, a merge, an OPTIMIZE, a VACUUM, a property, or a restore
-of an earlier version, or edits a kept table by hand. Then it refreshes shortest paths, reachability and widest paths. A
-refresh may end in the middle: before its commit, after it and before it has heard of it, or because its process is
-killed. Or it may run beside another one of the same table. The next one has to give the right rows. Rows are compared
-with those computed in Python of what the sources have.
+of an earlier version, or edits a kept table by hand. Then it refreshes shortest paths, reachability, widest paths, and
+one text (``lake_texts``). A refresh may end in the middle: before its commit, after it and before it has heard of it,
+or because its process is killed. Or it may run beside another one of the same table. The next one has to give the right
+rows. Rows are compared with those computed in Python of what the sources have.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from campaigns.programs.campaign import Tally
+from campaigns.programs.lake_texts import EXPECTED, table_of
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta import commit, refresh
@@ -96,6 +97,7 @@ class _Walk:
     def __init__(self, lake: Lake, seed: int) -> None:
         self.lake, self.dice = lake, random.Random(seed)
         self.log: list[str] = []
+        self._text = self.dice.choice(list(EXPECTED))
         self._oldest: dict[str, int] = {}
         """The first version of a source whose files are still there."""
         lake.add("edges", edges_of(self.dice, NODES, 8), EDGES)
@@ -126,6 +128,10 @@ class _Walk:
             return f"dist has {self.lake.rows('dist')}, expected {meant}, of {edges} and {starts}"
         if self.lake.rows("reach") != sorted((node,) for _, node in meant):
             return f"reach has {self.lake.rows('reach')}, expected the nodes of {meant}"
+        found = sorted(tuple(row) for row in self.lake.read(self._text).collect())
+        expected = EXPECTED[self._text](edges, starts)
+        if found != expected:
+            return f"{self._text} has {found}, expected {expected}, of {edges} and {starts}"
         wide = widths(edges, starts)
         if self.lake.rows("narrow") != wide:
             return f"narrow has {self.lake.rows('narrow')}, expected {wide}, of {edges} and {starts}"
@@ -153,7 +159,7 @@ class _Walk:
                 "dst AS node", "least(width, w) AS width"
             ),
         )
-        return [lake.shortest("dist"), reach, narrow]
+        return [lake.shortest("dist"), reach, narrow, table_of(lake, self._text)]
 
     def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
         owner, name = self.dice.choice(((refresh.Refresh, "_write"), (commit.Writer, "_find_commit")))
@@ -257,9 +263,11 @@ class _Walk:
 
     def edit_target(self, _: str) -> None:
         """Another writer changes a kept table."""
-        target = self.dice.choice(("dist", "reach", "narrow"))
+        texts = [t.name for t in self.lake.folder.glob(f"{self._text}*")]
+        target = self.dice.choice(["dist", "reach", "narrow", *texts])
         if (self.lake.folder / target).exists():
-            self.lake.sql(f"DELETE FROM {{}} WHERE node = {self.dice.randrange(NODES)}", target)
+            key = self.lake.read(target).columns[0]
+            self.lake.sql(f"DELETE FROM {{}} WHERE {key} = {self.dice.randrange(NODES)}", target)
 
     def restore(self, source: str) -> None:
         version = self.dice.randint(self._oldest.get(source, 0), self.lake.version(source))
