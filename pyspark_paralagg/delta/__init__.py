@@ -14,6 +14,8 @@ A refresh passes through the modules in this order:
     layers      the programs of one target in their order, and its companions
     record      the metadata of a refresh: consumed versions and the program's fingerprint
     decide      full, incremental or nothing, and the first reason; ``maintenance`` continues the fixpoint
+    changes     the contents of the change feeds
+    write       append or merge what differs
     commit      rows and record in one commit; conflicts with other writers
     follow      refreshes that a stream over the change feeds drives
     report      the result of a refresh, and the status of a table

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.changes import KIND, Changes
 from pyspark_paralagg.delta.layers import Layers
 from pyspark_paralagg.delta.states import has_state
-from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
 from pyspark_paralagg.maintenance.program import continuing_backend
 from pyspark_paralagg.maintenance.rows import count_values, materialize
@@ -27,31 +27,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.delta.report import Kind
     from pyspark_paralagg.delta.tables import Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
-    from pyspark_paralagg.maintenance.rows import MaterializedRows
-
-_KIND = CHANGE_COLUMNS[0]
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The contents of the change feeds: counts of changed rows by source and kind, and the rows if they are needed.
-
-    ``net`` are those that were computed from the rows. The reader of the rows calls ``free`` at the end.
-    """
-
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    rows: dict[str, MaterializedRows] = field(default_factory=dict)
-    net: list[MaterializedRows] = field(default_factory=list)
-
-    @property
-    def has_deletes(self) -> bool:
-        """Return whether a row was deleted or updated."""
-        return any(counts.keys() - {"insert"} for counts in self.counts.values())
-
-    def free(self) -> None:
-        """Free the rows."""
-        for rows in (*self.rows.values(), *self.net):
-            rows.free()
 
 
 @dataclass(frozen=True)
@@ -172,11 +147,11 @@ def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
         feed = table.changes(first, snapshot.version)
         if with_rows:
             changes.rows[name] = rows = materialize(feed, is_cheap=True)
-            changes.counts[name] = rows.counts(_KIND) if rows.count else {}
+            changes.counts[name] = rows.counts(KIND) if rows.count else {}
             if not rows.count:
                 changes.rows.pop(name).free()
         else:
-            changes.counts[name] = count_values(feed, _KIND)
+            changes.counts[name] = count_values(feed, KIND)
     except (PySparkException, Py4JJavaError) as problem:
         condition = condition_of(problem)
         if not condition.startswith(_UNREADABLE):

@@ -11,29 +11,27 @@ Of several layers, each is written before the next one begins, and the target la
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import StateLostError
-from pyspark_paralagg.delta.commit import tasks_of_merge
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.kept_table import KeptTable
 from pyspark_paralagg.delta.layers import Layers, source_of
 from pyspark_paralagg.delta.record import Consumed, Costs, Record
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.states import forget, keeping_of, keeping_of_whole, remember, state_of
-from pyspark_paralagg.delta.tables import CHANGE_COLUMNS, Table, companion_place
+from pyspark_paralagg.delta.tables import Table, companion_place
+from pyspark_paralagg.delta.write import Counts, write_changes
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.maintenance.continuation import (
-    REMOVED,
     Continuation,
     NotMaintainableError,
     continue_fixpoint,
     grow_fixpoint,
 )
-from pyspark_paralagg.maintenance.net import net_changes
 from pyspark_paralagg.maintenance.program import continuing_backend
-from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize, one_run
+from pyspark_paralagg.maintenance.rows import MaterializedRows, one_run
 from pyspark_paralagg.report.engine_report import report
 
 if TYPE_CHECKING:
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.kept import Keeping
-    from pyspark_paralagg.delta.commit import Writer
-    from pyspark_paralagg.delta.decide import Changes
     from pyspark_paralagg.delta.tables import Commit, Snapshot
     from pyspark_paralagg.delta.text import WholeText
     from pyspark_paralagg.maintenance.program import Program
@@ -103,7 +99,7 @@ class Refresh:
         self._record_time("changes")
         try:
             if decision.kind == "none":
-                return self._report(decision, None, None, _Counts())
+                return self._report(decision, None, None, Counts())
             if decision.kind == "incremental" and isinstance(self._program, Layers):
                 try:
                     return self._incremental(self._program, decision, backend)
@@ -145,7 +141,7 @@ class Refresh:
         finally:
             if keeping is not None:
                 keeping.free()
-        return self._report(decision, commit, run, _Counts(int(commit.metrics.get("numOutputRows", 0))))
+        return self._report(decision, commit, run, Counts(int(commit.metrics.get("numOutputRows", 0))))
 
     def _full_layers(self, layers: Layers, decision: Decision, frames: dict[str, DataFrame]) -> RefreshReport:
         record, obstacle = self._record(decision, None), None
@@ -161,13 +157,13 @@ class Refresh:
                     commit = table.write_all(whole[name], replace(record, obstacle=obstacle))
                     frames[source_of(name)] = table.table.read(commit.version)
                 self._record_time("write")
-        counts = _Counts(int(commit.metrics.get("numOutputRows", 0)))
+        counts = Counts(int(commit.metrics.get("numOutputRows", 0)))
         return self._report(decision, commit, report(whole[layers.target]), counts)
 
     # --- incremental ---
 
     def _incremental(self, layers: Layers, decision: Decision, backend: str | None) -> RefreshReport:
-        frames, (inserted, deleted) = self._frames(), _net(decision.changes)
+        frames, (inserted, deleted) = self._frames(), decision.changes.net_rows()
         engine, single = continuing_backend(self._spark, backend), layers.single
         if single is None:
             return self._incremental_layers(layers, decision, frames, (inserted, deleted), engine)
@@ -181,7 +177,7 @@ class Refresh:
             continued = run[layers.target]
         record = self._record(decision, None)
         try:
-            written = self._write(continued, self._target, record)
+            written = write_changes(continued, self._target, record, self._record_time)
             self._remember(record, continued.keeping, written.run)
             return self._report(decision, written.commit, written.run, written.counts)
         finally:
@@ -207,7 +203,8 @@ class Refresh:
                 done += continued.values()
                 for name in _target_last(continued, layers.target):
                     table = self._tables[name]
-                    written = self._write(continued[name], table, record, returns_changes=name != layers.target)
+                    is_lower = name != layers.target
+                    written = write_changes(continued[name], table, record, self._record_time, returns_changes=is_lower)
                     source = source_of(name)
                     frames[source] = table.table.read(written.commit.version)
                     done += written.changes
@@ -239,49 +236,6 @@ class Refresh:
         if keeping is not None and run is not None:
             remember(self._spark, record.id, keeping, run.tuples)
 
-    def _write(
-        self, continued: Continuation, table: KeptTable, record: Record, *, returns_changes: bool = False
-    ) -> _Written:
-        """Run the continued fixpoint and write the rows of ``table`` that differ.
-
-        Without changed rows, the commit has only the record with the consumed versions. ``returns_changes``: the result
-        has the rows that came and those that went, for its reader to free.
-        """
-        writer = table.writer(record)
-        if continued.changed is None and not continued.has_fallen:
-            return _Written(writer.append(continued.stored.limit(0)))
-        changed = continued.materialized()
-        try:
-            difference, has_flag = continued.difference(changed)
-            self._record_time("fixpoint")
-            try:
-                counts, commit = self._write_difference(continued, table, writer, difference, has_flag=has_flag)
-                changes = continued.changes(difference.df, has_flag=has_flag) if returns_changes else ()
-            finally:
-                difference.free()
-        finally:
-            changed.free()
-        self._record_time("write")
-        run = None if continued.fixpoint is None else report(continued.fixpoint)
-        return _Written(commit, counts, run, changes)
-
-    @staticmethod
-    def _write_difference(
-        continued: Continuation, table: KeptTable, writer: Writer, difference: MaterializedRows, *, has_flag: bool
-    ) -> tuple[_Counts, Commit]:
-        """Write the changed rows; return the number of rows of each kind and the commit."""
-        relation = continued.relation
-        dependents = [d.column.name for d in relation.dependents]
-        if difference.count == 0 or continued.has_only_new or not (dependents or has_flag):
-            rows = difference.df.drop(REMOVED) if has_flag else difference.df
-            return _Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
-        keys = [k.name for k in relation.keys]
-        tasks = tasks_of_merge(None if table.snapshot is None else table.snapshot.bytes, difference.count)
-        commit = writer.merge(difference.df, keys, dependents, tasks=tasks, removed=REMOVED if has_flag else None)
-        kinds = ("Inserted", "Updated", "Deleted")
-        counts = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in kinds)
-        return _Counts(*counts), commit
-
     def _record(self, decision: Decision, obstacle: str | None) -> Record:
         return Record(
             kind=decision.kind,
@@ -309,7 +263,7 @@ class Refresh:
         self._began = now
 
     def _report(
-        self, decision: Decision, commit: Commit | None, run: RunReport | None, counts: _Counts
+        self, decision: Decision, commit: Commit | None, run: RunReport | None, counts: Counts
     ) -> RefreshReport:
         return RefreshReport(
             target=self._target.table.place,
@@ -326,48 +280,6 @@ class Refresh:
         )
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """The numbers of rows that a commit wrote."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A commit, the numbers of its rows, and the report of the recursion that computed them."""
-
-    commit: Commit
-    counts: _Counts = _Counts()
-    run: RunReport | None = None
-    changes: tuple[MaterializedRows, ...] = ()
-
-
 def _target_last(relations: Iterable[str], target: str) -> list[str]:
     """Return the names, companions first: a target whose companions are older would not be noticed."""
     return sorted(relations, key=target.__eq__)
-
-
-def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
-    """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out.
-
-    Duplicates count, for sums and for kept states. The rows are computed once, and freed with ``changes``.
-    """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
-
-    def evaluated(rows: DataFrame) -> DataFrame:
-        changes.net.append(materialize(rows, is_cheap=True))
-        return changes.net[-1].df
-
-    inserted, deleted = {}, {}
-    for name, rows in changes.rows.items():
-        plain = rows.df.drop(*CHANGE_COLUMNS)
-        if changes.counts[name].keys() == {"insert"}:
-            inserted[name] = plain
-            continue
-        kind = F.col(CHANGE_COLUMNS[0])
-        sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=True, evaluated=evaluated)
-    return inserted, deleted

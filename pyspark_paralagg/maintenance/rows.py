@@ -78,7 +78,7 @@ def materialize_all(
     try:
         with one_run(frames if of is None else of):
             for name, df in frames.items():
-                found[name] = materialize(df)
+                found[name] = materialize(df, is_cheap=len(frames) > 1)  # a second job reads what the run has left
     except BaseException:
         for rows in found.values():
             rows.free()

@@ -25,7 +25,7 @@ from campaigns.programs.campaign import Tally
 from campaigns.programs.lake_texts import EXPECTED, table_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta import commit, refresh
+from pyspark_paralagg.delta import commit, write
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "cluster"))
 
@@ -162,7 +162,7 @@ class _Walk:
         return [lake.shortest("dist"), reach, narrow, table_of(lake, self._text)]
 
     def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
-        owner, name = self.dice.choice(((refresh.Refresh, "_write"), (commit.Writer, "_find_commit")))
+        owner, name = self.dice.choice(((write, "_write"), (commit.Writer, "_find_commit")))
         before = getattr(owner, name)
 
         def stop(*_: Any, **__: Any) -> None:
