@@ -25,7 +25,7 @@ LINES = {
         "compile": 8_985,
         "connect": 1_740,
         "datalog": 7_850,
-        "delta": 2_100,
+        "delta": 2_140,
         "graph": 1_370,
         "lowering": 470,
         "maintenance": 1_680,
