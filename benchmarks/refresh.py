@@ -1,7 +1,7 @@
 """Recursive tables on Delta: seconds of a refresh by kind and size of the change, compared with a full run.
 
     python -m benchmarks.refresh                              # all cases, R-MAT 2^18
-    python -m benchmarks.refresh --case inserts --graph rmat-20
+    python -m benchmarks.refresh --case inserts --graph rmat-20 --query even
     python -m benchmarks.refresh --case day --day-graph rmat-16 --commits 24
     python -m benchmarks.refresh --case sizes --picture docs/images/refresh.svg
 
@@ -25,12 +25,12 @@ from matplotlib.figure import Figure
 
 import pyspark_paralagg as ra
 from benchmarks.datasets import DEFAULT_CACHE
-from benchmarks.refresh_lake import Graph, Parts
+from benchmarks.refresh_lake import GRAPH_QUERIES, GRAPH_TEXTS, Graph, Parts
 from benchmarks.systems.spark_session import builder
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -118,14 +118,14 @@ def median(timings: list[Timing]) -> Timing:
     return Timing(last.case, last.query, last.rows, last.kind, last.reason, phases, whole, full)
 
 
-def changes_of_a_graph(
-    spark: SparkSession, case: str, name: str, rounds: int, sizes: tuple[int, ...]
+def changes_of_a_graph(  # noqa: PLR0913, PLR0917 - a case and its queries
+    spark: SparkSession, case: str, name: str, rounds: int, sizes: tuple[int, ...], queries: Iterable[str]
 ) -> Iterator[Timing]:
-    """Yield the medians of components and shortest paths for each size of the change.
+    """Yield the medians of each query for each size of the change.
 
     `inserts` appends rows; `mixed` deletes as many rows as it appends.
     """
-    for query in QUERIES:
+    for query in queries:
         graph = Graph(spark, name, FOLDER / query)
         pair = Pair(spark, case, query, lambda target, g=graph, q=query: g.view(q, target))  # type: ignore[misc]
         for position, size in enumerate(sizes or (round(graph.edges * SHARE),)):
@@ -151,9 +151,9 @@ def change_of_a_part(spark: SparkSession, count: int, rounds: int) -> Iterator[T
 
 
 def day(spark: SparkSession, name: str, commits: int) -> Iterator[Timing]:
-    """Yield each refresh of three tables over one graph, after each of `commits` mixed commits."""
+    """Yield each refresh of six tables over one graph, after each of `commits` mixed commits."""
     graph = Graph(spark, name, FOLDER / "day")
-    queries = ("sssp", "components", "reach")
+    queries = (*GRAPH_QUERIES, *GRAPH_TEXTS)
     pairs = [Pair(spark, "day", q, lambda target, q=q: graph.view(q, target)) for q in queries]  # type: ignore[misc]
     for number in range(commits):
         kind = ("insert", "delete", "update", "merge")[number % 4]
@@ -198,6 +198,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.refresh", description=__doc__.splitlines()[0])
     parser.add_argument("--case", choices=CASES, action="append")
     parser.add_argument("--graph", default="rmat-18")
+    kept = (*GRAPH_QUERIES, *GRAPH_TEXTS)
+    parser.add_argument("--query", choices=kept, action="append", help="components and sssp if it is missing")
     parser.add_argument("--day-graph", default="rmat-16")
     parser.add_argument("--parts", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=24)
@@ -214,7 +216,8 @@ def main() -> None:
             found = day(spark, options.day_graph, options.commits)
         else:
             sizes = {"inserts": (), "mixed": (1_000,), "sizes": SIZES}[case]
-            found = changes_of_a_graph(spark, case, options.graph, options.rounds, sizes)
+            queries = options.query or QUERIES
+            found = changes_of_a_graph(spark, case, options.graph, options.rounds, sizes, queries)
         timings = []
         for timing in found:
             print(timing.line(), flush=True)

@@ -84,12 +84,13 @@ class Graph:
         merge.whenNotMatchedInsert(values={n: f"s.{n}" for n in self._columns}).execute()
 
     def view(self, query: str, target: str) -> ra.delta.RecursiveTable:
-        """Return the maintained table of a query of `GRAPH_QUERIES`."""
+        """Return the maintained table of a query of `GRAPH_QUERIES` or `GRAPH_TEXTS`."""
         sources = {"edges": str(self.folder / "edges"), "starts": str(self.folder / "starts")}
+        place = str(self.folder / f"{query}-{target}")
+        if query in GRAPH_TEXTS:
+            return ra.delta.RecursiveTable.datalog(self.spark, place, GRAPH_TEXTS[query], query, sources=sources)
         options: dict[str, Any] = GRAPH_QUERIES[query]
-        return ra.delta.RecursiveTable(
-            self.spark, str(self.folder / f"{query}-{target}"), keys="node", sources=sources, **options
-        )
+        return ra.delta.RecursiveTable(self.spark, place, keys="node", sources=sources, **options)
 
     def _new(self, count: int) -> Longs:
         taken, self._pool = self._pool[:count], self._pool[count:]
@@ -174,8 +175,35 @@ def _reach(d: DataFrame, t: Tables) -> DataFrame:
     return d.join(e, d.node == e.src).selectExpr("dst AS node")
 
 
+def _narrow(d: DataFrame, t: Tables) -> DataFrame:
+    e = t["edges"]
+    return d.join(e, d.node == e.src).selectExpr("dst AS node", "least(width, w) AS width")
+
+
+def _tree(d: DataFrame, t: Tables) -> DataFrame:
+    e = t["edges"]
+    return d.join(e, d.node == e.src).selectExpr("dst AS node", "dist + w AS dist", "src AS via")
+
+
 GRAPH_QUERIES: dict[str, dict[str, Any]] = {
     "components": {"aggs": {"label": "min"}, "base": _labels, "step": _spread},
     "sssp": {"aggs": {"dist": "min"}, "base": lambda t: t["starts"], "step": _walk},
     "reach": {"base": lambda t: t["starts"].select("node"), "step": _reach},
+    "widest": {
+        "aggs": {"width": "max"},
+        "base": lambda t: t["starts"].selectExpr("node", "1000L AS width"),
+        "step": _narrow,
+    },
+    "tree": {
+        "aggs": {"dist": "min", "via": ra.min_by("dist")},
+        "base": lambda t: t["starts"].selectExpr("node", "dist", "-1L AS via"),
+        "step": _tree,
+    },
+}
+GRAPH_TEXTS = {
+    "even": """
+        even(x, d) :- starts(x, d).
+        odd(y, $MIN(d + w)) :- even(x, d), edges(x, y, w).
+        even(y, $MIN(d + w)) :- odd(x, d), edges(x, y, w).
+    """,
 }
