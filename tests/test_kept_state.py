@@ -161,7 +161,7 @@ def test_programs_whose_state_is_not_kept(spark: SparkSession, case: str) -> Non
         table.insert([edge(rng, 14)])
         assert table.state is None
     else:
-        assert case in {"two reads of the edges", "an anti join in the step", "anti joins of anti joins"}
+        assert case == "two reads of the edges" or "anti join" in case
 
 
 @pytest.mark.parametrize(

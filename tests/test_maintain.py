@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import frame
 
 import pyspark_paralagg as ra
@@ -77,6 +79,19 @@ def around(d: DataFrame, t: Tables) -> DataFrame:
     return walk(d, t).join(t["edges"].where("w = 5").selectExpr("dst AS node"), "node", "left_anti")
 
 
+def around_two(d: DataFrame, t: Tables) -> DataFrame:
+    """Paths around the nodes that an edge of weight 5 leads to, or from which one of weight 4 does."""
+    ends = t["edges"].where("w = 5").selectExpr("dst AS node").unionAll(t["edges"].where("w = 4").selectExpr("src"))
+    return walk(d, t).join(ends, "node", "left_anti")
+
+
+def around_pairs(d: DataFrame, t: Tables) -> DataFrame:
+    """Paths around the nodes from which two edges of large weights lead on."""
+    far = t["edges"].where("w > 2").selectExpr("src AS mid")
+    pairs = t["edges"].where("w > 3").join(far, t["edges"].dst == far.mid).selectExpr("src AS node")
+    return walk(d, t).join(pairs, "node", "left_anti")
+
+
 CASES: dict[str, dict[str, Any]] = {
     "shortest paths": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": walk},
     "parents": {
@@ -140,6 +155,8 @@ CASES: dict[str, dict[str, Any]] = {
         ),
         "step": lambda d, t: around(d.withColumn("dist", d.node), t).select("node"),
     },
+    "an anti join with a union": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": around_two},
+    "an anti join with a join": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": around_pairs},
     "who comes": {  # if two friends come
         "keys": "node",
         "aggs": {"n": ra.mcount("who")},
@@ -273,6 +290,37 @@ def test_a_zero_that_becomes_negative_is_a_change(spark: SparkSession) -> None:
         step=lambda d, t: d.join(t["e"], d.k == t["e"].b).selectExpr("k"),
     )
     assert sorted(row.k for row in found.rows.collect()) == ["-0.0", "1.0"]
+
+
+SIDES: dict[str, Callable[[Tables], DataFrame]] = {
+    "union": lambda t: t["a"].select("x").unionAll(t["b"].select("x")),
+    "join": lambda t: t["a"].join(t["b"].selectExpr("x AS z"), F.col("y") == F.col("z")).select("x"),
+    "intersection": lambda t: t["a"].select("x").intersect(t["b"].selectExpr("y AS x")),
+    "join with itself": lambda t: t["a"].join(t["a"].selectExpr("x AS z"), F.col("y") == F.col("z")).select("x"),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_several_sources_change_on_the_right_side_of_an_anti_join(spark: SparkSession, side: str) -> None:
+    edges, first = [(0, 1, 1), (1, 2, 1), (2, 3, 1)], frame(spark, STARTS, [(0, 0)])
+    two = {"a": [(2, 7), (7, 7)], "b": [(7, 2), (2, 7)]}
+    states: list[dict[str, Rows]] = [{"a": [], "b": []}, two, {"a": two["a"][:1], "b": two["b"]}, {"a": [], "b": []}]
+    old = frame(spark, STARTS, [(0, 0), (1, 1), (2, 2), (3, 3)])
+    for before, now in pairwise(states):
+        tables = {n: frame(spark, "x bigint, y bigint", rows) for n, rows in now.items()}
+        tables |= {"edges": frame(spark, EDGES, edges), "starts": first}
+        gone, new = (
+            {n: frame(spark, "x bigint, y bigint", rows) for n in "ab" if (rows := [r for r in p[n] if r not in q[n]])}
+            for p, q in ((before, now), (now, before))
+        )
+        options: dict[str, Any] = {"keys": "node", "aggs": {"dist": "min"}, "base": starts}
+        options["step"] = lambda d, t: walk(d, t).join(SIDES[side](t).toDF("node"), "node", "left_anti")
+        found = ra.maintain(old, sources=tables, inserted=new, deleted=gone, backend="spark", **options)
+        bad = {row[0] for row in SIDES[side](tables).collect()}
+        assert found.kind == "incremental"
+        expected = [(n, n) for n in range(4) if not bad & set(range(1, n + 1))]
+        assert sorted(values(found.rows.collect())) == expected
+        old = frame(spark, STARTS, expected)
 
 
 def test_only_rows_of_the_same_value_fall(spark: SparkSession) -> None:

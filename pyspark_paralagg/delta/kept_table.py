@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 class KeptTable:
     """A table of these ``columns`` (name to type), as it was when the refresh began.
 
-    Raises ``UsageError`` if it has other columns, or rows that no refresh wrote.
+    ``companion_of`` is its relation if it is not the target. Raises ``UsageError`` if it has other columns, or rows
+    that no refresh wrote.
     """
 
-    def __init__(self, table: Table, columns: Mapping[str, str]) -> None:
+    def __init__(self, table: Table, columns: Mapping[str, str], companion_of: str | None = None) -> None:
         self.table = table
         self.columns = columns
+        self._kind = "target" if companion_of is None else f"companion of {companion_of}"
         self.snapshot = table.snapshot()
         self._check()
 
@@ -78,10 +80,10 @@ class KeptTable:
             expected = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
             raise UsageError(
                 "PARALAGG_DELTA_SCHEMA",
-                f"the target has the columns {', '.join(f'{n} {t}' for n, t in snapshot.columns.items())}",
+                f"the {self._kind} has the columns {', '.join(f'{n} {t}' for n, t in snapshot.columns.items())}",
                 value=snapshot.columns,
-                place=f"target {self.table.place}",
-                hint=f"use another target, or drop this one; the result has {expected}",
+                place=f"{self._kind} {self.table.place}",
+                hint=f"use another target, or drop this table; the relation has {expected}",
             )
         if not self.is_maintained and not self.table.read(snapshot.version).isEmpty():
             raise self._bad_target("has rows that no refresh wrote", snapshot.version)
@@ -89,8 +91,8 @@ class KeptTable:
     def _bad_target(self, problem: str, value: object) -> UsageError:
         return UsageError(
             "PARALAGG_DELTA_TARGET",
-            f"the target {problem}, and a refresh would overwrite it",
+            f"the {self._kind} {problem}, and a refresh would overwrite it",
             value=value,
-            place=f"target {self.table.place}",
-            hint="use another target, or drop or empty this one if its rows are not needed",
+            place=f"{self._kind} {self.table.place}",
+            hint="use another target, or drop or empty this table if its rows are not needed",
         )

@@ -21,7 +21,7 @@ from pyspark_paralagg.delta.layers import Layers, source_of
 from pyspark_paralagg.delta.record import Consumed, Costs, Record
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.states import forget, keeping_of, keeping_of_whole, remember, state_of
-from pyspark_paralagg.delta.tables import Table, companion_place
+from pyspark_paralagg.delta.tables import Table, companion_places
 from pyspark_paralagg.delta.write import Counts, write_changes
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.maintenance.continuation import (
@@ -71,10 +71,11 @@ class Refresh:
         self._last = self._target.last
         self._tables: dict[str, KeptTable] = {}
         if isinstance(program, Layers):
-            for name, relation in program.relations.items():
-                columns = {c.name: c.type for c in relation.columns}
-                place = Table(spark, companion_place(target.place, name))
-                self._tables[name] = self._target if name == program.target else KeptTable(place, columns)
+            relations = {name: r for name, r in program.relations.items() if name != program.target}
+            for name, place in companion_places(target.place, relations).items():
+                columns = {c.name: c.type for c in relations[name].columns}
+                self._tables[name] = KeptTable(Table(spark, place), columns, companion_of=name)
+            self._tables[program.target] = self._target
 
     @property
     def versions(self) -> dict[str, SourceVersions]:

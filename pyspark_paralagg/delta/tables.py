@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from pyspark_paralagg.session.condition import condition_of
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
@@ -178,16 +179,28 @@ class Table:
         return find_table(self.spark, self.place, is_path=self.is_path)
 
 
-def companion_place(place: str, relation: str) -> str:
-    """Return the place of the companion table of ``relation`` beside the target at ``place``.
+def companion_places(place: str, relations: Iterable[str]) -> dict[str, str]:
+    """Return the places of the companion tables of ``relations`` beside the target at ``place``.
 
-    >>> companion_place("lake/even/", "odd"), companion_place("lake.`even`", "odd")
-    ('lake/even__odd', 'lake.`even__odd`')
+    >>> companion_places("lake/even/", ["odd", "c.odd", "c_odd"])
+    {'odd': 'lake/even__odd', 'c.odd': 'lake/even__c_odd', 'c_odd': 'lake/even__c_odd_2'}
+    >>> companion_places("lake.`even`", ["odd"])
+    {'odd': 'lake.`even__odd`'}
     """
-    suffix = "__" + re.sub(r"\W", "_", relation)
-    if "/" in place:
-        return place.rstrip("/") + suffix
-    return f"{place[:-1]}{suffix}`" if place.endswith("`") else place + suffix
+    start, end = place.rstrip("/"), ""
+    if "/" not in place and place.endswith("`"):
+        start, end = place[:-1], "`"
+    places: dict[str, str] = {}
+    taken = set[str]()  # names in a catalog are equal if their lower case is
+    for relation in relations:
+        plain = re.sub(r"\W", "_", relation)
+        numbers = itertools.count(2)
+        name = plain
+        while name.lower() in taken:
+            name = f"{plain}_{next(numbers)}"
+        taken.add(name.lower())
+        places[relation] = f"{start}__{name}{end}"
+    return places
 
 
 def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noqa: ANN401 - likewise

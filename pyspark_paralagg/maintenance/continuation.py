@@ -21,7 +21,7 @@ from pyspark_paralagg.lowering.joins import within, without
 from pyspark_paralagg.maintenance.differences import LOST, differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows, support_of
 from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize, materialize_all
-from pyspark_paralagg.maintenance.template import reading, reading_before, united
+from pyspark_paralagg.maintenance.template import reading, reading_before, reading_most, united
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session.condition import condition_of, message_of
@@ -172,7 +172,9 @@ def _continue(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     are_some = {name for name, rows in fallen.items() if rows.count}
     kept = {n: without(rows, fallen[n].df, keys[n]) if n in are_some else rows for n, rows in stored.items()}
     rows = reading(frames, kept)
-    gained = united(program.candidates(changed[0], rows), program.rejected(changed[1], rows, now=True))
+    inserted, deleted = changed
+    most = reading_most(frames, deleted, kept)
+    gained = united(program.candidates(inserted, rows), program.rejected(deleted, rows, most, now=True))
     if not gained and not are_some:
         return {r.name: Continuation(r, stored[r.name], None, fallen.get(r.name)) for r in program.relations}
     again = program.all_candidates(frames, kept) if are_some or program.has_witnesses else {}
@@ -314,7 +316,8 @@ def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
 ) -> dict[str, MaterializedRows]:
     """Return the stored rows that fall; none if no relation can have any."""
     before = reading_before(frames, inserted, deleted, stored)
-    lost = united(program.candidates(deleted, before), program.rejected(inserted, before, now=False))
+    most = reading_most(frames, deleted, stored)
+    lost = united(program.candidates(deleted, before), program.rejected(inserted, before, most, now=False))
     if not lost:
         return {}
     analysed = next(iter((program.whole(frames) if whole is None else whole).values()))

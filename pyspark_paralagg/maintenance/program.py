@@ -182,15 +182,16 @@ class Program:
 
         return self._derived(derived, base_only=base_only)
 
-    def rejected(self, changed: Frames, rows: Reading, *, now: bool) -> Frames:
+    def rejected(self, changed: Frames, rows: Reading, most: Reading, *, now: bool) -> Frames:
         """Return what base and step would derive if no row of ``changed`` rejected it in an anti join.
 
-        ``now``: of that, what is no longer rejected, since those rows have left.
+        ``most`` reads all rows that there are or were. ``now``: of that, what is no longer rejected over ``rows``,
+        since those of ``changed`` have left.
         """
 
         def derived(template: Template) -> list[DataFrame]:
             reads = template.changed(changed)
-            return [template.rejected(read, by, rows, now=now) for read, by in reads if read.negated]
+            return [template.rejected(read, by, rows, most, now=now) for read, by in reads if read.negated]
 
         return self._derived(derived)
 
@@ -273,7 +274,7 @@ class Program:
 
     def _template(self, df: DataFrame) -> Template:
         facts = Shim(self._spark).reads(df, list(self.recursion.relations))
-        names = ("name", "blocker", "negated", "merger", "rowwise", "branches")
+        names = ("name", "blocker", "negated", "side", "merger", "rowwise", "branches")
         reads = tuple(Read(*(read.get(name) for name in names)) for read in facts["reads"])
         return Template(df, reads, facts)
 

@@ -12,6 +12,9 @@ A *negated* read is on the right side of an anti join. What changes there are th
 changed row: with N after the change, and its new rows ΔN or the ones that left, ∇N,
 
     d ▷ N   loses   d ⋉ ΔN      and gains   (d ⋉ ∇N) ▷ N
+
+If the right side reads several sources, ΔN and ∇N come from one read at a time, with all rows that there are or were of
+the others. That may be too many: what is lost without need is derived again, and what is gained is tested against N.
 """
 
 from __future__ import annotations
@@ -38,13 +41,14 @@ Reading: TypeAlias = "Callable[[Read], DataFrame]"
 class Read:
     """One read of a reference: the operators above it that block or merge its rows, and its branch of each union.
 
-    ``negated``: its only blocker is an anti join. ``rowwise``: operators between it and the recursion take each row
-    alone.
+    ``negated``: its only blocker is an anti join. ``side`` is the number of the first anti join that has it on its
+    right side. ``rowwise``: operators between it and the recursion take each row alone.
     """
 
     name: str
     blocker: str | None
     negated: bool
+    side: int | None
     merger: str | None
     rowwise: bool
     branches: Mapping[str, int]
@@ -79,14 +83,17 @@ class Template:
         """Return what the plan derives from the rows ``new`` of one read, and ``rows`` of the others."""
         return self.fill(_beside(read, rows, new))
 
-    def rejected(self, negated: Read, by: DataFrame, rows: Reading, *, now: bool) -> DataFrame:
+    def rejected(self, negated: Read, by: DataFrame, rows: Reading, most: Reading, *, now: bool) -> DataFrame:
         """Return what the plan would derive if rows ``by`` of a negated read did not reject it in their anti join.
 
-        ``now``: of that, what all ``rows`` of the read do not reject, since the rows ``by`` have left.
+        They reject it together with ``most`` rows of the other reads on that side. ``now``: of that, what all ``rows``
+        on that side do not reject, since the rows ``by`` have left.
         """
-        frames = [_beside(negated, rows, rows(negated))(read) for read in self.reads]
+        beside = _beside(negated, rows, rows(negated))
+        frames = [rows(read) if read.side == negated.side else beside(read) for read in self.reads]
+        changed = [_beside(negated, most, by)(read) for read in self.reads]
         at = next(n for n, read in enumerate(self.reads) if read is negated)
-        return Shim(self.df.sparkSession).turn(self.df, frames, at, by, lets=now)
+        return Shim(self.df.sparkSession).turn(self.df, frames, at, changed, lets=now)
 
 
 def reading(frames: Frames, stored: Frames) -> Reading:
@@ -99,13 +106,24 @@ def reading_before(frames: Frames, inserted: Frames, deleted: Frames, stored: Fr
 
     So a plan derives at least what it derived then.
     """
+    most = reading_most(frames, deleted, stored)
+
+    def rows(read: Read) -> DataFrame:
+        if read.source is None or not read.negated:
+            return most(read)
+        now = frames[read.source]
+        return without(now, inserted[read.source], now.columns) if read.source in inserted else now
+
+    return rows
+
+
+def reading_most(frames: Frames, deleted: Frames, stored: Frames) -> Reading:
+    """Read all rows that there are or were."""
 
     def rows(read: Read) -> DataFrame:
         if read.source is None:
             return stored[read.name]
         now = frames[read.source]
-        if read.negated:
-            return without(now, inserted[read.source], now.columns) if read.source in inserted else now
         return now.unionByName(deleted[read.source]) if read.source in deleted else now
 
     return rows

@@ -117,10 +117,12 @@ class Shim:
         """Return ``df`` with ``frames`` for its reads, in the order of ``reads``."""
         return frame_of(self.bridge.substitute(_jdf(df), self.list_of([_jdf(f) for f in frames])), self.session)
 
-    def turn(self, df: DataFrame, frames: Sequence[DataFrame], at: int, by: DataFrame, *, lets: bool) -> DataFrame:
-        """Return ``substitute``, for what the rows ``by`` of the negated read number ``at`` reject (`Reads.turn`)."""
-        plans = self.list_of([_jdf(f) for f in frames])
-        return frame_of(self.bridge.turn(_jdf(df), plans, at, _jdf(by), lets), self.session)
+    def turn(
+        self, df: DataFrame, frames: Sequence[DataFrame], at: int, changed: Sequence[DataFrame], *, lets: bool
+    ) -> DataFrame:
+        """Return ``substitute``, for what ``changed`` of the side of the negated read ``at`` rejects (`Reads.turn`)."""
+        plans, some = (self.list_of([_jdf(f) for f in part]) for part in (frames, changed))
+        return frame_of(self.bridge.turn(_jdf(df), plans, at, some, lets), self.session)
 
     def shared(self, df: DataFrame, name: str, readers: int, most: int) -> DataFrame:
         """Return a relation for its readers in one query: a leaf if more than ``most`` operators would be repeated."""

@@ -88,9 +88,10 @@ object Bridge extends Logging {
     frame(df.sparkSession, Reads.substitute(analysed(df), frames.asScala.toSeq.map(analysed)))
 
   /** As `substitute`, for the rows that the anti join above read `at` rejects for `changed`, see [[Reads.turn]]. */
-  def turn(df: DataFrame, frames: JList[DataFrame], at: Int, changed: DataFrame, lets: Boolean): DataFrame = {
-    val plans = frames.asScala.toSeq.map(analysed)
-    frame(df.sparkSession, Reads.turn(analysed(df), plans, at, analysed(changed), lets))
+  def turn(
+      df: DataFrame, frames: JList[DataFrame], at: Int, changed: JList[DataFrame], lets: Boolean): DataFrame = {
+    def plans(frames: JList[DataFrame]) = frames.asScala.toSeq.map(analysed)
+    frame(df.sparkSession, Reads.turn(analysed(df), plans(frames), at, plans(changed), lets))
   }
 
   def analyse(names: JList[String], steps: JList[DataFrame]): Analysis =

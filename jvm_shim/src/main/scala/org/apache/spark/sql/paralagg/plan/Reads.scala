@@ -25,11 +25,12 @@ import org.apache.spark.sql.internal.SQLConf
  * (pyspark_paralagg/maintenance/program.py): its reads of references, in the order of `substitute`, its other sources,
  * and its text.
  *
- * {{{ {"reads": [{"name", "blocker", "negated", "merger", "rowwise", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
+ * {{{ {"reads": [{"name", "blocker", "negated", "side": 2 | null, "merger", "rowwise", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
  * The blocker of a read is the first operator above it that may remove rows when its input gets new rows. Without a
  * blocker the plan returns all new rows if it gets only the new rows for that read. A read is `negated` if its only
- * blocker is an anti join: then `turn` returns the rows that a changed row removes or lets through. The merger is the
+ * blocker is an anti join: then `turn` returns the rows that a changed row removes or lets through. Its `side` is the
+ * number of the first anti join above it that has it on its right side. The merger is the
  * first operator above it that may return a new row once for several, or not at all because it is not new (DISTINCT):
  * with neither, the plan is linear in that read, duplicates included. `branches` maps each union above the read, by number, to the
  * child that contains it; the other children contribute no new rows. A read is `rowwise` if only operators that take
@@ -42,6 +43,7 @@ object Reads {
     visit(plan, relations, Top) { (r, place) =>
       val negated = place.blockers == List(AntiJoin)
       reads += ("name" -> r.name) ~ ("blocker" -> place.blockers.headOption) ~ ("negated" -> negated) ~
+        ("side" -> place.side) ~
         ("merger" -> place.merger) ~ ("rowwise" -> place.rowwise) ~ ("branches" -> JObject(place.branches.map {
           case (union, child) =>
             union.toString -> JInt(child)
@@ -63,23 +65,24 @@ object Reads {
   }
 
   /**
-   * As `substitute`, for the rows that the anti join above the negated read `at` rejects because of `changed`. If
-   * `lets`, those of them that it lets through over all rows of `plans`: the changed rows have left.
+   * As `substitute`, for the rows that the anti join above the negated read `at` rejects if reads on its right side are
+   * replaced by `changed`. If `lets`, those of them that it lets through over `plans`.
    */
-  def turn(plan: LogicalPlan, plans: Seq[LogicalPlan], at: Int, changed: LogicalPlan, lets: Boolean): LogicalPlan = {
-    val next = plans.zipWithIndex.iterator
+  def turn(
+      plan: LogicalPlan, plans: Seq[LogicalPlan], at: Int, changed: Seq[LogicalPlan], lets: Boolean): LogicalPlan = {
+    val next = plans.zip(changed).zipWithIndex.iterator
     val marked = visit(plan, Set.empty, Top) { (r, _) =>
-      val (rows, n) = next.next()
-      if (n == at) Turned(selected(rows, r), selected(changed, r)) else selected(rows, r)
+      val ((rows, some), n) = next.next()
+      Turned(selected(rows, r), selected(some, r), n == at)
     }
     marked.transformUp {
-      case j @ Join(left, right, LeftAnti, _, _) if right.exists(_.isInstanceOf[Turned]) =>
+      case j @ Join(left, right, LeftAnti, _, _) if right.exists { case t: Turned => t.isIt; case _ => false } =>
         val rejected = j.copy(right = right.transform { case t: Turned => t.changed }, joinType = LeftSemi)
-        if (lets) j.copy(left = rejected, right = right.transform { case t: Turned => t.all }) else rejected
-    }
+        if (lets) j.copy(left = rejected) else rejected
+    }.transform { case t: Turned => t.all }
   }
 
-  private case class Turned(all: LogicalPlan, changed: LogicalPlan) extends LeafNode {
+  private case class Turned(all: LogicalPlan, changed: LogicalPlan, isIt: Boolean) extends LeafNode {
     override def output: Seq[Attribute] = all.output
   }
 
@@ -102,12 +105,17 @@ object Reads {
   }
 
   private case class Place(
-      blockers: List[String], merger: Option[String], rowwise: Boolean, branches: List[(Int, Int)])
-  private val Top = Place(Nil, None, rowwise = true, Nil)
+      blockers: List[String],
+      side: Option[Int],
+      merger: Option[String],
+      rowwise: Boolean,
+      branches: List[(Int, Int)])
+  private val Top = Place(Nil, None, None, rowwise = true, Nil)
 
   private def visit(plan: LogicalPlan, relations: Set[String], place: Place)(
       replace: (RecursiveReference, Place) => LogicalPlan): LogicalPlan = {
     var unions = 0
+    var antiJoins = 0
     def below(plan: LogicalPlan, place: Place): LogicalPlan = plan match {
       case r: RecursiveReference => replace(r, place)
       case _ =>
@@ -116,10 +124,14 @@ object Reads {
         })
         val union = unions
         if (plan.isInstanceOf[Union]) unions += 1
+        val isAnti = plan match { case j: Join => j.joinType == LeftAnti; case _ => false }
+        val antiJoin = antiJoins
+        if (isAnti) antiJoins += 1
         val places = inside.children.indices.map { at =>
           val branches = if (plan.isInstanceOf[Union]) (union, at) :: place.branches else place.branches
           Place(
-            place.blockers ++ blocker(plan, at, relations), place.merger.orElse(merger(plan, at)),
+            place.blockers ++ blocker(plan, at, relations),
+            place.side.orElse(if (isAnti && at == 1) Some(antiJoin) else None), place.merger.orElse(merger(plan, at)),
             recurses(plan, relations) || place.rowwise && isRowwise(plan), branches)
         }.iterator
         inside.mapChildren(child => below(child, places.next()))
