@@ -32,7 +32,7 @@ MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGAC
         ("limit", "max_iterations is set, and a continued run has other rounds than a full one"),
         ("backend", "plain DataFrames are requested, and they recompute all rows in each iteration"),
         (
-            "anti join",
+            "two anti joins",
             "the program reads edges below the right side of an anti join, where new rows may remove result rows",
         ),
         ("aggregate", "the program reads starts below an aggregate, where new rows may remove result rows"),
