@@ -43,7 +43,7 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
       why: the Spark engine runs every step that it supports
     """
     from pyspark_paralagg.compile.compile_step import texts_of  # noqa: PLC0415 - likewise
-    from pyspark_paralagg.report.engine_report import describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
+    from pyspark_paralagg.report.engine_report import computed_columns, describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
 
     names = formats()
     if format not in names:
@@ -59,7 +59,8 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
     described = describe(df)
     if described is None:
         return _no_recursion(format, left_to_spark(df))
-    plan = _with_pruned_columns(_without_later_strata(described["plan"], described["stratum"]), described)
+    plan = _without_later_strata(described["plan"], described["stratum"])
+    plan = _with_pruned_columns(plan, described["relation"], computed_columns(df))
     executor = (described["backend"], described["reason"])
     program, stages = texts_of(described["plan"])
     return explain_plan(format, program, stages, plan, executor, report(df))
@@ -133,11 +134,11 @@ def _without_later_strata(plan: dict[str, Any], stratum: int) -> dict[str, Any]:
     return {**plan, "strata": plan["strata"][: stratum + 1]}
 
 
-def _with_pruned_columns(plan: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+def _with_pruned_columns(plan: dict[str, Any], name: str, computed: Sequence[str]) -> dict[str, Any]:
     """Return ``plan`` with a reason that names the columns which Catalyst's ``PruneDependents`` removed, if any."""
-    relation = next(r for r in plan["strata"][-1]["relations"] if r["name"] == described["relation"])
-    pruned = [d["column"]["name"] for d in relation["dependents"] if d["column"]["name"] not in described["computed"]]
-    if not pruned or not described["computed"]:
+    relation = next(r for r in plan["strata"][-1]["relations"] if r["name"] == name)
+    pruned = [d["column"]["name"] for d in relation["dependents"] if d["column"]["name"] not in computed]
+    if not pruned or not computed:
         return plan
     them = "them" if len(pruned) > 1 else "it"
     reason = f"{relation['name']}: {', '.join(pruned)} not computed: this query does not read {them}"

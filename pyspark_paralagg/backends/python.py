@@ -76,7 +76,7 @@ class PythonBackend:
             plan = _needed(compiled.plan, name)
             described = {
                 "plan": compiled.to_json(plan), "stratum": len(plan.strata) - 1, "relation": name, "reason": reason,
-                "backend": self.name, "computed": [], "plan_seconds": seconds,
+                "backend": self.name, "plan_seconds": seconds,
             }  # fmt: skip
             rows = _result(plan, frames, name, seeds.get(result), tasks, ansi=ansi)
             results[result] = observed(rows, REPORT, described)

@@ -107,7 +107,7 @@ def described_by(df: DataFrame) -> dict[str, Any] | None:
     for call in call_in(plan_of(df)):
         arguments: dict[str, Any] = json.loads(call.root.local_relation.schema)
         if arguments["call"] == "fixpoint":
-            return {**arguments, "plan": json.loads(arguments["plan"]), "computed": []}
+            return {**arguments, "plan": json.loads(arguments["plan"])}
     return None
 
 

@@ -57,7 +57,8 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
 
     ``companions`` are the tables of relations that are kept beside the target.
     ``with_rows`` materializes the new rows if the refresh can be incremental; otherwise they are only counted.
-    ``by_cost``: deletes are not maintained if that took much longer than a full refresh.
+    ``by_cost``: deletes, and changes of several recursions, are not maintained if that took much longer than a full
+    refresh.
     """
     changes = Changes()
     try:
@@ -73,8 +74,8 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             reason = "no source has new rows" if newer else "no source has a new version"
             return Decision("none", reason, changes)
         _check_program(program, obstacle, changes)
-        if by_cost and changes.has_deletes:
-            single = program.single if isinstance(program, Layers) else None
+        single = program.single if isinstance(program, Layers) else None
+        if by_cost and (changes.has_deletes or single is None):
             changed = {name for name, counts in changes.counts.items() if counts}
             from_state = single is not None and has_state(spark, single, last.record.id, changed)
             _check_costs(last.costs.full, last.costs.from_state if from_state else last.costs.deletes)
@@ -193,7 +194,7 @@ def costs_more(deletes: float | None, full: float | None) -> bool:
 
 def _check_costs(full: float | None, deletes: float | None) -> None:
     if costs_more(deletes, full):
-        times = f"{full:.1f} s for all rows, {deletes:.1f} s for the deletes of an earlier one"
+        times = f"{full:.1f} s for all rows, {deletes:.1f} s for the changes of an earlier one"
         raise _FullRefresh(f"a full refresh costs less: {times} (full=False maintains them anyway)")
 
 

@@ -58,8 +58,9 @@ class Record:
 
     ``read`` is the target's version that it continued or replaced (-1: there was none). ``obstacle`` is the reason why
     the next refresh of this program cannot continue from this one, None if it can. It ``began`` so many seconds after
-    1970, and spent ``wasted`` seconds on deletes that it then did not maintain. ``from_state``: it went on from a kept
-    state. ``costs`` are those of earlier ones.
+    1970, and spent ``wasted`` seconds on deletes that it then did not maintain. ``has_deletes``: sources lost rows, or
+    there are several recursions, which cost as much. ``from_state``: it went on from a kept state. ``costs`` are those
+    of earlier ones.
     """
 
     kind: str

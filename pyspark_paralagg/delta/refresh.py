@@ -247,7 +247,7 @@ class Refresh:
             sources={name: Consumed(s.id, s.version, s.identities) for name, (_, s) in self._sources.items()},
             began=self._since_1970,
             wasted=self._wasted,
-            has_deletes=decision.changes.has_deletes,
+            has_deletes=decision.changes.has_deletes or len(self._tables) > 1,
             from_state=self._is_from_state,
             costs=self._costs(),
         )

@@ -51,8 +51,7 @@ def engine_report(df: DataFrame) -> RunReport | None:
 def describe(df: DataFrame) -> dict[str, Any] | None:
     """Describe the outermost fixpoint in ``df``; return None if there is no fixpoint or no shim.
 
-    The keys are ``plan`` (JSON), ``stratum``, ``relation``, ``reason``, ``backend``, and ``computed`` (the columns that
-    remain after Spark's optimizer has pruned the query).
+    The keys are ``plan`` (JSON), ``stratum``, ``relation``, ``reason`` and ``backend``.
     """
     found = observed.find(df)
     if found is not None:
@@ -69,6 +68,15 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
         described["plan"] = json.loads(described["plan"])
     described["backend"] = described["plan"].get("offload", {}).get("backend", SPARK)
     return described
+
+
+def computed_columns(df: DataFrame) -> list[str]:
+    """Return the columns of the outermost fixpoint in ``df`` that remain after Spark's optimizer has pruned the query.
+
+    Return none if ``df`` has no fixpoint, or another engine or a server computes it. Runs the optimizer.
+    """
+    shim = None if observed.find(df) is not None or is_connect(df) else _shim(df)
+    return [] if shim is None else list(shim.computed(_jdf(df)))
 
 
 def left_to_spark(df: DataFrame) -> str | None:

@@ -33,7 +33,7 @@ def test_deletes_that_cost_more_than_a_full_refresh_are_not_maintained(fact: Cal
     assert result["kinds"] == ["full", "incremental", "full", "incremental", "incremental"]
     assert fnmatchcase(
         result["reason"],
-        "a full refresh costs less: * s for all rows, * s for the deletes of an earlier one (full=False *",
+        "a full refresh costs less: * s for all rows, * s for the changes of an earlier one (full=False *",
     )
     assert result["costs"] == [True, True]
     assert result["rows"] == [*([4 * n, n] for n in range(7)), [25, 7]]

@@ -161,15 +161,19 @@ object Bridge extends Logging {
   /** Returns the runs that have changed since the number `after`; `now` is the number for the next call. */
   def runs(after: Long): String = JsonMethods.compact(RunRegistry.since(after))
 
-  /** Describes the outermost fixpoint of this DataFrame, with the columns that the optimised plan computes; or null. */
+  /** Describes the outermost fixpoint of this DataFrame; or null. */
   def describe(df: DataFrame): String = outermost(df).map { n =>
-    val computed = optimized(df).collectWithSubqueries {
-      case o: RecursiveAggregate if o.spec.whole eq n.spec.whole => o.output.map(_.name)
-    }
     JsonMethods.compact(
       ("plan" -> n.spec.planJson) ~ ("stratum" -> n.spec.stratum) ~ ("relation" -> n.spec.relation) ~
-        ("reason" -> n.spec.reason) ~ ("computed" -> computed.flatten.distinct))
+        ("reason" -> n.spec.reason))
   }.orNull
+
+  /** Returns the columns of the outermost fixpoint that the optimised plan computes. Runs the optimizer. */
+  def computed(df: DataFrame): Array[String] = outermost(df).toArray.flatMap { n =>
+    optimized(df).collectWithSubqueries {
+      case o: RecursiveAggregate if o.spec.whole eq n.spec.whole => o.output.map(_.name)
+    }.flatten.distinct
+  }
 
   /** Returns the inputs of the outermost fixpoint. */
   def inputs(df: DataFrame): Array[DataFrame] = {
