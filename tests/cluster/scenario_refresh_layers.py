@@ -117,7 +117,7 @@ def companions(spark: SparkSession) -> dict[str, Any]:
         stopped = "before the target's commit"
     KeptTable.writer = write  # type: ignore[method-assign]
     views.refresh()
-    lake.add("even__odd2", [(1, 1)], STARTS)
+    lake.add("even__odd2", [(1, 1)], "y bigint, min bigint")
     foreign = MUTUAL.replace("odd", "odd2")
     return {
         "same": views.same,
