@@ -20,7 +20,7 @@ from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.traced import trace_type
 from pyspark_paralagg.session.arguments import check_dataframe, check_type
-from pyspark_paralagg.session.running import check_running
+from pyspark_paralagg.session.running import check_running, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,8 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     from pyspark_paralagg.datalog.read import read  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.text_to_program import resolve_text  # noqa: PLC0415 - likewise
 
-    check_type("spark", spark, AnySession, "the Spark session first: ra.datalog(spark, text, ...)")
+    if not is_connect(spark):  # whose class is another one
+        check_type("spark", spark, AnySession, "the Spark session first: ra.datalog(spark, text, ...)")
     check_type("text", text, str, "the program's text; of a file, Path(...).read_text()")
     check_running(spark)
     frames = {**(inputs or {}), **dataframes}
