@@ -30,6 +30,11 @@ class Changes:
     net: list[MaterializedRows] = field(default_factory=list)
 
     @property
+    def sources(self) -> set[str]:
+        """Return the names of the sources that have changed rows."""
+        return {name for name, counts in self.counts.items() if counts}
+
+    @property
     def has_deletes(self) -> bool:
         """Return whether a row was deleted or updated."""
         return any(counts.keys() - {"insert"} for counts in self.counts.values())

@@ -76,8 +76,7 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
         _check_program(program, obstacle, changes)
         single = program.single if isinstance(program, Layers) else None
         if by_cost and (changes.has_deletes or single is None):
-            changed = {name for name, counts in changes.counts.items() if counts}
-            from_state = single is not None and has_state(spark, single, last.record.id, changed)
+            from_state = single is not None and has_state(spark, single, last.record.id, changes.sources)
             _check_costs(last.costs.full, last.costs.from_state if from_state else last.costs.deletes)
         _check_types(program, changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
@@ -215,7 +214,6 @@ def _obstacle(spark: SparkSession, program: Layers | WholeText, last: LastRefres
 
 
 def _check_program(program: Layers | WholeText, obstacle: str | None, changes: Changes) -> None:
-    changed = {name for name, counts in changes.counts.items() if counts}
-    reason = obstacle or (program.obstacle_for(changed) if isinstance(program, Layers) else None)
+    reason = obstacle or (program.obstacle_for(changes.sources) if isinstance(program, Layers) else None)
     if reason is not None:
         raise _FullRefresh(reason)

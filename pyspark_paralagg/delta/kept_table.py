@@ -66,7 +66,7 @@ class KeptTable:
         """Replace all rows; create the table if it is missing."""
         if self.snapshot is None and not self.table.is_path:
             create_empty(self.table, rows)
-            self.snapshot = self.table.snapshot()
+            self.reload()
         writer = self.writer(record)
         return writer.create(rows) if self.snapshot is None else writer.overwrite(rows)
 

@@ -9,8 +9,6 @@ source for later ones.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,8 +27,9 @@ def source_of(relation: str) -> str:
 
 
 class Layers:
-    """The ``programs`` of the maintained relation ``target``. ``whole`` returns it as one lazy query over the sources.
+    """The ``programs`` of the maintained relation ``target``.
 
+    If there are several relations, ``whole`` returns the target as one lazy query over the sources.
     ``fingerprint`` differs if a program differs. ``obstacle`` is the reason why no refresh can be incremental, and
     ``unstable`` why the same rows may give another result; None if there is none.
     """
@@ -44,9 +43,7 @@ class Layers:
         self.obstacle = next((p.obstacle for p in programs if p.obstacle is not None), None)
         self.unstable = next((p.unstable for p in programs if p.unstable is not None), None)
         self.exactness = next((p.exactness for p in programs if p.exactness), "")
-        fingerprints = [p.fingerprint for p in programs]
-        is_one = len(fingerprints) == 1
-        self.fingerprint = fingerprints[0] if is_one else hashlib.sha256(json.dumps(fingerprints).encode()).hexdigest()
+        self.fingerprint = " ".join(p.fingerprint for p in programs)
 
     @property
     def relations(self) -> dict[str, Relation]:
@@ -65,7 +62,7 @@ class Layers:
 
     def whole(self, frames: Frames) -> DataFrame:
         """Return the target over these rows of the sources; lazy."""
-        if self._whole is not None:
+        if self.single is None and self._whole is not None:
             return self._whole(frames)
         return self.programs[-1].whole(frames)[self.target]
 
@@ -73,12 +70,10 @@ class Layers:
         """Return why changed rows of the sources ``changed`` cannot be maintained; None if they can."""
         changed = set(changed)
         for program in self.programs:
-            if not program.reads_some(changed):
-                continue
-            reason = program.obstacle_for(changed)
-            if reason is not None:
+            if (reason := program.obstacle_for(changed)) is not None:
                 return reason
-            changed |= {source_of(r.name) for r in program.relations}
+            if program.reads_some(changed):
+                changed |= {source_of(r.name) for r in program.relations}
         return None
 
     def rejects(self, changed: set[str]) -> bool:

@@ -78,6 +78,10 @@ class Refresh:
             self._tables[program.target] = self._target
 
     @property
+    def _companions(self) -> list[KeptTable]:
+        return [table for table in self._tables.values() if table is not self._target]
+
+    @property
     def versions(self) -> dict[str, SourceVersions]:
         """Return the consumed and the newest version of each source."""
         consumed = {} if self._last is None else self._last.record.sources
@@ -90,9 +94,8 @@ class Refresh:
         """Return the kind of this refresh; ``with_rows`` is false if it will not run."""
         if not self._target.is_maintained:
             return Decision("full", "it is the first refresh")
-        companions = [table for table in self._tables.values() if table is not self._target]
         inputs = (self._spark, self._program, self._last, self._sources, backend)
-        return decide(*inputs, companions=companions, with_rows=with_rows, by_cost=by_cost)
+        return decide(*inputs, companions=self._companions, with_rows=with_rows, by_cost=by_cost)
 
     def run(self, backend: str | None, *, full: bool | None) -> RefreshReport:
         """Run the refresh; ``full`` computes all rows again, and ``False`` does not look at the costs."""
@@ -109,6 +112,8 @@ class Refresh:
                     self._wasted = time.time() - self._since_1970
                 except UnsupportedError as problem:
                     decision = replace(decision, kind="full", reason=f"the engine cannot continue: {problem.message}")
+                for table in self._companions:
+                    table.reload()  # it may have written some before it gave up
                 self._record_time("changes")
             return self._full(decision)
         finally:
@@ -146,8 +151,6 @@ class Refresh:
 
     def _full_layers(self, layers: Layers, decision: Decision, frames: dict[str, DataFrame]) -> RefreshReport:
         record, obstacle = self._record(decision, None), None
-        for table in self._tables.values():
-            table.reload()  # an incremental refresh may have written it before it gave up
         for program in layers.programs:
             whole = program.whole(frames)
             obstacle = obstacle or program.obstacle_after(next(iter(whole.values())))
@@ -247,7 +250,7 @@ class Refresh:
             sources={name: Consumed(s.id, s.version, s.identities) for name, (_, s) in self._sources.items()},
             began=self._since_1970,
             wasted=self._wasted,
-            has_deletes=decision.changes.has_deletes or len(self._tables) > 1,
+            has_deletes=decision.changes.has_deletes or bool(self._companions),
             from_state=self._is_from_state,
             costs=self._costs(),
         )

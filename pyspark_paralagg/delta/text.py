@@ -49,10 +49,7 @@ class Text:
         reason = relations.layers(self.relation, build)
         if reason is not None:
             return WholeText(spark, self, relations, reason)
-        layers = Layers(programs, self.relation)
-        if layers.single is None:
-            layers = Layers(programs, self.relation, WholeText(spark, self, relations, "").whole)
-        return layers
+        return Layers(programs, self.relation, WholeText(spark, self, relations, "").whole)
 
     def relations(self, spark: SparkSession, frames: Frames) -> Relations:
         """Return the text's relations over these inputs."""

@@ -28,7 +28,7 @@ from pyspark_paralagg.api.relations import conform
 from pyspark_paralagg.lowering.joins import other, renamed, same, within, without
 from pyspark_paralagg.maintenance.program import Program
 from pyspark_paralagg.maintenance.recursion import Recursion, references
-from pyspark_paralagg.maintenance.template import reading
+from pyspark_paralagg.maintenance.template import reading, united
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
@@ -55,16 +55,13 @@ def differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     """
     relation = program.relation
     rows = reading(frames, {relation.name: stored})
-    plus = program.candidates(inserted, rows).get(relation.name)
-    minus = program.candidates(deleted, rows).get(relation.name)
-    signed = [] if plus is None else [plus]
-    if minus is not None:
-        negative = (f"-{quoted(d.column.name)} AS {quoted(d.column.name)}" for d in relation.dependents)
-        signed.append(conform(minus.selectExpr(*_keys(relation), *negative), relation))
-    if not signed:
-        return None
-    base = {relation.name: reduce(lambda a, b: a.unionAll(b), signed)}
-    return program.over(base, frames, backend)[relation.name]
+    negative = [f"-{quoted(d.column.name)} AS {quoted(d.column.name)}" for d in relation.dependents]
+    minus = {
+        name: conform(lost.selectExpr(*_keys(relation), *negative), relation)
+        for name, lost in program.candidates(deleted, rows).items()
+    }
+    signed = united(program.candidates(inserted, rows), minus)
+    return program.over(signed, frames, backend)[relation.name] if signed else None
 
 
 def flags(program: Program, frames: Frames) -> Program:

@@ -91,7 +91,8 @@ class Template:
         """
         beside = _beside(negated, rows, rows(negated))
         frames = [rows(read) if read.side == negated.side else beside(read) for read in self.reads]
-        changed = [_beside(negated, most, by)(read) for read in self.reads]
+        on_side = _beside(negated, most, by)
+        changed = [on_side(r) if r.side == negated.side else rows for r, rows in zip(self.reads, frames, strict=True)]
         at = next(n for n, read in enumerate(self.reads) if read is negated)
         return Shim(self.df.sparkSession).turn(self.df, frames, at, changed, lets=now)
 
