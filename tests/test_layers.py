@@ -25,7 +25,7 @@ LINES = {
         "compile": 8_985,
         "connect": 1_740,
         "datalog": 7_850,
-        "delta": 2_150,
+        "delta": 2_190,
         "graph": 1_370,
         "lowering": 470,
         "maintenance": 1_710,

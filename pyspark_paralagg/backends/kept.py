@@ -142,9 +142,9 @@ class Keeping:
         left, self._left = self._left, None
         return replace(left, rows=rows) if left is not None and left.is_there(self._session) else None
 
-    def has_only_new(self, changed: int, rows: int) -> bool:
-        """Return whether ``changed`` rows of a run are all new, if its relation has ``rows`` rows in the end."""
-        return self._before is not None and rows - self._before.rows == changed
+    def new_keys(self, removed: int, rows: int) -> int | None:
+        """Return how many keys a run adds that removes ``removed`` and ends with ``rows`` rows; None: not known."""
+        return None if self._before is None else rows - self._before.rows + removed
 
     def free(self) -> None:
         """Free what is left of the state before the run, and of its own one."""

@@ -58,7 +58,8 @@ class Changes:
                 continue
             kind = F.col(CHANGE_COLUMNS[0])
             sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-            inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=True, evaluated=evaluated)
+            df = rows.df if rows.table is None else rows.df.coalesce(1)  # so that grouping needs no shuffle
+            inserted[name], deleted[name] = net_changes(df, sign, plain.columns, repeats=True, evaluated=evaluated)
         return inserted, deleted
 
     def free(self) -> None:

@@ -78,7 +78,7 @@ class Writer:
                 rows.writeTo(self._target.place).options(**self._options).append()
         return self._find_commit()
 
-    def merge(
+    def merge(  # noqa: PLR0913 - all that a MERGE says
         self,
         rows: DataFrame,
         keys: Sequence[str],
@@ -86,11 +86,13 @@ class Writer:
         *,
         tasks: int | None,
         removed: str | None = None,
+        adds: bool = True,
     ) -> Commit:
         """Merge rows with new keys or new values. ``rows`` must be materialized, because Delta reads them twice.
 
         If the column ``removed`` of a row is true, the row of its keys is deleted. The rows are joined in ``tasks``
-        tasks without AQE (``tasks_of_merge``); if it is None, as the session's confs say.
+        tasks without AQE (``tasks_of_merge``); if it is None, as the session's confs say. If it ``adds`` no keys, MERGE
+        joins the changed files without a shuffle of their rows.
 
         MERGE takes record and number only from the session's conf. It therefore runs in a clone of the user's session,
         whose own confs stay unchanged.
@@ -112,8 +114,10 @@ class Writer:
             merge = merge.whenMatchedUpdate(set={quoted(c): f"s.{quoted(c)}" for c in dependents})
         values = {quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)}
         is_new = None if removed is None else f"NOT s.{quoted(removed)}"
+        if adds:
+            merge = merge.whenNotMatchedInsert(condition=is_new, values=values)
         with self._convert_conflicts():
-            merge.whenNotMatchedInsert(condition=is_new, values=values).execute()
+            merge.execute()
         return self._find_commit()
 
     def _find_commit(self) -> Commit:

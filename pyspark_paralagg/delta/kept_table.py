@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -56,6 +57,22 @@ class KeptTable:
     def read(self) -> DataFrame:
         """Return its rows."""
         return self.table.read(self.version).select(*map(quoted, self.columns))
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Within it, Delta loads the list of the table's files in another thread; MERGE would have to wait for it."""
+        from pyspark import InheritableThread  # noqa: PLC0415 - pyspark is optional
+
+        def load() -> None:
+            with suppress(Exception):  # MERGE meets the same problem, and raises it
+                self.read().inputFiles()
+
+        thread = InheritableThread(target=load)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
 
     def writer(self, record: Record) -> Writer:
         """Return the writer of a refresh with this ``record``."""

@@ -90,6 +90,11 @@ class Refresh:
             for name, (_, snapshot) in self._sources.items()
         }
 
+    @property
+    def _has_news(self) -> bool:
+        consumed = {} if self._last is None else self._last.record.sources
+        return any(n in consumed and consumed[n].version != s.version for n, (_, s) in self._sources.items())
+
     def decide(self, backend: str | None, *, with_rows: bool = True, by_cost: bool = True) -> Decision:
         """Return the kind of this refresh; ``with_rows`` is false if it will not run."""
         if not self._target.is_maintained:
@@ -99,6 +104,12 @@ class Refresh:
 
     def run(self, backend: str | None, *, full: bool | None) -> RefreshReport:
         """Run the refresh; ``full`` computes all rows again, and ``False`` does not look at the costs."""
+        if full or not self._has_news:
+            return self._run(backend, full=full)
+        with self._target.loading():
+            return self._run(backend, full=full)
+
+    def _run(self, backend: str | None, *, full: bool | None) -> RefreshReport:
         decision = Decision("full", "full=True is set") if full else self.decide(backend, by_cost=full is None)
         self._record_time("changes")
         try:

@@ -83,7 +83,8 @@ def _write(
         return Counts(difference.count), writer.append(rows)  # all are new: a set has no other changes
     keys = [k.name for k in relation.keys]
     tasks = tasks_of_merge(None if table.snapshot is None else table.snapshot.bytes, difference.count)
-    commit = writer.merge(difference.df, keys, dependents, tasks=tasks, removed=REMOVED if has_flag else None)
+    removed, adds = (REMOVED if has_flag else None), continued.new_keys != 0
+    commit = writer.merge(difference.df, keys, dependents, tasks=tasks, removed=removed, adds=adds)
     kinds = ("Inserted", "Updated", "Deleted")
     counts = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in kinds)
     return Counts(*counts), commit

@@ -56,8 +56,8 @@ class Continuation:
     ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
     None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
     ``rows`` are those of ``changed``, if they are computed. ``keeping`` has the state that the run leaves.
-    ``has_only_new``: it is known that no changed row was stored with another value. ``is_flagged``: ``changed`` has the
-    column ``REMOVED``, true for stored rows whose keys leave; then ``fallen`` is None.
+    ``new_keys`` is the number of changed rows whose keys were not stored; None if it is not known. ``is_flagged``:
+    ``changed`` has the column ``REMOVED``, true for stored rows whose keys leave; then ``fallen`` is None.
     """
 
     relation: Relation
@@ -68,7 +68,7 @@ class Continuation:
     evaluated: DataFrame | None = None
     rows: MaterializedRows | None = None
     keeping: Keeping | None = None
-    has_only_new: bool = False
+    new_keys: int | None = None
     is_flagged: bool = False
 
     def materialized(self) -> MaterializedRows:
@@ -96,6 +96,11 @@ class Continuation:
         if self.fallen is None or not self.has_fallen:
             return self.stored.limit(0)
         return without(self.fallen.df, changed, [k.name for k in self.relation.keys])
+
+    @property
+    def has_only_new(self) -> bool:
+        """Return whether it is known that no changed row was stored with another value."""
+        return self.rows is not None and self.new_keys == self.rows.count
 
     @property
     def has_fallen(self) -> bool:
@@ -237,11 +242,12 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             if is_lost(problem):
                 raise StateLostError(message_of(problem)) from problem
         raise
-    has_removed = falls is not None and True in rows.counts(REMOVED)
+    leaving = 0 if falls is None else rows.counts(REMOVED).get(True, 0)
+    has_removed = leaving > 0
     if falls is not None and not has_removed:
         rows = replace(rows, df=rows.df.drop(REMOVED))
     run = report(changed)
-    only_new = not has_removed and run is not None and keeping.has_only_new(rows.count, run.tuples)
+    new_keys = None if run is None else keeping.new_keys(leaving, run.tuples)
     return Continuation(
         program.relation,
         stored,
@@ -249,7 +255,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         evaluated=changed,
         rows=rows,
         keeping=keeping,
-        has_only_new=only_new,
+        new_keys=new_keys,
         is_flagged=has_removed,
     )
 

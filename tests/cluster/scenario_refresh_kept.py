@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from delta.tables import DeltaTable
 from lake import EDGES, STARTS, Lake, delta_session, edges_of, failure
 from stage import print_facts
 from views import components, has_full_fixpoint
@@ -80,6 +81,24 @@ def alone(spark: SparkSession) -> dict[str, Any]:
     view.refresh(full=True)
     view.refresh(full=True)
     return {"loaded": loaded, "rows": rows, "more states": len(states._states) - before}
+
+
+def clauses(spark: SparkSession) -> list[list[bool]]:
+    """Return of each refresh whether its MERGE can update, delete and insert, and whether all rows are right."""
+    lake = Lake(spark, "clauses")
+    lake.add("edges", [(0, 1, 5), (1, 2, 5), (2, 3, 5)], EDGES)
+    lake.add("starts", [(0, 0)], STARTS)
+    view = lake.shortest("dist")
+    view.refresh()
+    found = []
+    update, insert = "UPDATE {} SET w = 4 WHERE dst = 2", "INSERT INTO {} VALUES (0, 2, 1), (3, 4, 1)"
+    for change in (update, insert, "DELETE FROM {} WHERE dst = 4"):
+        lake.sql(change, "edges")
+        view.refresh(full=False)
+        merge = DeltaTable.forPath(spark, lake.path("dist")).history(1).first().operationParameters
+        kinds = [kind in merge["matchedPredicates"] for kind in ("update", "delete")]
+        found.append([*kinds, "insert" in merge["notMatchedPredicates"], has_full_fixpoint(view)])
+    return found
 
 
 @contextmanager

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.rotates(runs=6, turn=3),
     pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
 ]
-SCENARIO = ("refresh_kept", "kept", "alone")
+SCENARIO = ("refresh_kept", "kept", "alone", "clauses")
 SECONDS = 900
 
 
@@ -43,3 +43,12 @@ def test_deletes_reach_a_step_without_sources_and_a_full_refresh_leaves_one_stat
     assert result["loaded"].startswith("only changed rows, and all base rows")
     assert result["rows"] == [[n, n] for n in range(5)]
     assert result["more states"] == 0
+
+
+def test_merge_inserts_only_if_the_run_has_added_keys(fact: Callable[[str], Any]) -> None:
+    update, delete, insert = 0, 1, 2
+    updated, both, left = fact("clauses")
+    assert (updated[update], updated[insert]) == (True, False)
+    assert (both[update], both[insert]) == (True, True)
+    assert (left[delete], left[insert]) == (True, False)
+    assert [rows_are_right for *_, rows_are_right in (updated, both, left)] == [True] * 3
