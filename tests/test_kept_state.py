@@ -25,6 +25,7 @@ KEPT = (
     "shortest paths",
     "parents",
     "values that hide their origin",
+    "widest paths",
     "components",
     "doubles",
     "distances of subsets",

@@ -35,7 +35,7 @@ def tree(d: DataFrame, t: Tables) -> DataFrame:
 
 
 def capped(d: DataFrame, t: Tables) -> DataFrame:
-    """Rows whose value hides what it was derived from."""
+    """Return rows whose value may be the weight alone, so under min it hides what it was derived from."""
     return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "least(dist, w) AS dist")
 
 
@@ -101,6 +101,12 @@ CASES: dict[str, dict[str, Any]] = {
         "step": tree,
     },
     "values that hide their origin": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": capped},
+    "widest paths": {
+        "keys": "node",
+        "aggs": {"dist": "max"},
+        "base": lambda t: t["starts"].selectExpr("node", "9 - dist AS dist"),
+        "step": capped,
+    },
     "components": {
         "keys": "node",
         "aggs": {"dist": "min"},

@@ -55,9 +55,9 @@ def support_of(program: CompiledProgram) -> tuple[int | None, float, bool]:
     """Return by which dependent column a derivation supports a row of the only relation, and the relative tolerance.
 
     The column is None if every derivation of a row's keys supports it. The last result tells whether the derivation
-    that last changed a row is support enough. It was derived from a *parent*, and a row never changes after its
-    children: a child that has another value then would have changed, too. So parents lead to base rows, never around a
-    cycle. That holds for sets, and if supports have the value of the row, which nothing else in the row may follow.
+    that last changed a row is support enough. It was derived from a *parent*. A parent that changes later is then
+    better than the child, which else had changed, too. So parents lead to base rows, never around a cycle. That holds
+    for sets, and if supports have the value of the row, which nothing else in the row may follow.
     """
     from pyspark_paralagg.compile.prove.find_support import (  # noqa: PLC0415 - as above
         supports_have_the_value,

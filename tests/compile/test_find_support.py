@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_paralagg.compile.prove.find_support import supports_have_the_value
@@ -49,7 +51,7 @@ def test_sums_of_integers_are_traceable(value: Expr) -> None:
     "value",
     [
         Call("Least", (D, Lit(5, "bigint")), "bigint"),  # 5 was derived from 7, which is 5 by now
-        Call("Greatest", (D, W), "bigint"),
+        Call("Greatest", (Call("Subtract", (D, W), "bigint"), W), "bigint"),
         Call("Multiply", (D, Lit(0, "bigint")), "bigint"),
         Lit(0, "bigint"),
         W,
@@ -58,6 +60,22 @@ def test_sums_of_integers_are_traceable(value: Expr) -> None:
 )
 def test_values_that_hide_what_they_were_derived_from_are_not(value: Expr) -> None:
     assert not supports_have_the_value(program(value), ["r"])
+
+
+@pytest.mark.parametrize("type_", ["bigint", "double"])
+def test_the_worst_of_a_value_and_others_is_traceable(type_: str) -> None:
+    greatest, least = (Call(fn, (Col("d", type_), Col("w", type_)), type_) for fn in ("Greatest", "Least"))
+    for value, better, worse in ((greatest, "min", "max"), (least, "max", "min")):
+        assert supports_have_the_value(program(value, type_, better), ["r"])
+        assert not supports_have_the_value(program(value, type_, worse), ["r"])
+
+
+def test_strict_and_worsening_rules_do_not_mix() -> None:
+    worst, sum_ = Call("Greatest", (D, W), "bigint"), Call("Subtract", (D, Lit(3, "bigint")), "bigint")
+    both = program(worst)
+    both = replace(both, rules=(*both.rules, *program(sum_).rules))  # 4 gives 5 = greatest(4, 5), which gives 2
+    assert not supports_have_the_value(both, ["r"])
+    assert supports_have_the_value(replace(both, rules=both.rules[:1]), ["r"])
 
 
 def test_a_sum_of_doubles_needs_a_sign() -> None:

@@ -8,7 +8,13 @@ later became 5 by a derivation from that same row. Both rows then support each o
 Two conditions exclude this, for relations with one value column each:
 
     strict      each rule derives a value that differs if a value that it read differs: ``d``, ``d + w`` of integers
-    worsening   each rule derives a value that is no better than those that it read: ``d + w`` with ``w >= 0``, ``min``
+    worsening   each rule derives a value that is no better than those that it read: ``d + w`` with ``w >= 0`` and
+                ``greatest(d, w)`` under ``min``, ``least(d, w)`` under ``max``
+
+Why worsening is enough: take the derivation that gave a row its value first. If a row that it read has become better
+since, its value is better than the row's now; else it had its value first. So a chain of such derivations never comes
+back to a row. Strict and worsening rules must not be mixed: ``greatest(d, 5)`` may read 4, which later became 2 by
+``d - 3`` of that 5.
 """
 
 from __future__ import annotations
@@ -51,10 +57,13 @@ def supports_have_the_value(program: Program, names: Sequence[str]) -> bool:
     values = {name: value for name in names if (value := value_column(program.relation(name))) is not None}
     if len(values) < len(names) or len({v.aggregator for v in values.values()}) > 1:
         return False
-    return all(_is_traceable(rule, program, values) for rule in program.rules if rule.head in values)
+    rules = [rule for rule in program.rules if rule.head in values]
+    return any(all(_is_traceable(rule, program, values, kind) for rule in rules) for kind in (_Strict, _Worsening))
 
 
-def _is_traceable(rule: Rule, program: Program, values: Mapping[str, Dependent]) -> bool:
+def _is_traceable(
+    rule: Rule, program: Program, values: Mapping[str, Dependent], kind: type[_Strict | _Worsening]
+) -> bool:
     scope = variables(rule, program)
     recursive = [n for n, atom in enumerate(rule.body) if atom.relation is not None]
     if any(rule.body[n].kind != "join" for n in recursive):
@@ -67,14 +76,13 @@ def _is_traceable(rule: Rule, program: Program, values: Mapping[str, Dependent])
         return False
     if {v.atom for v in read} != set(recursive):
         return False
-    rules = _Strict(scope) if is_integral(value.column.type) else _Worsening(scope, facts_of(rule, program), value)
-    return not recursive or rules.holds(expr)
+    return not recursive or kind(scope, facts_of(rule, program), value).holds(expr)
 
 
 class _Strict:
     """Sums of values and static terms, without rounding."""
 
-    def __init__(self, scope: dict[str, Variable]) -> None:
+    def __init__(self, scope: dict[str, Variable], _facts: Facts, _value: Dependent) -> None:
         self._scope = scope
 
     def holds(self, expr: Expr) -> bool:
@@ -93,17 +101,20 @@ class _Strict:
 
 
 class _Worsening:
-    """The value itself, and sums of floating-point values and terms whose sign is known."""
+    """The value itself, the worst of it and others, and sums of floating-point values and terms of a known sign."""
 
     def __init__(self, scope: dict[str, Variable], facts: Facts, value: Dependent) -> None:
         self._scope = scope
         self._system = Monotone({}, facts)
         self._is_min = value.aggregator == "min"
+        self._worst = "Greatest" if value.aggregator in {"min", "all"} else "Least"
 
     def holds(self, expr: Expr) -> bool:
-        """Return whether ``expr`` is no better than the one value that it reads."""
+        """Return whether ``expr`` is no better than each value that it reads."""
         if isinstance(expr, Col):
             return self._scope[expr.name].role == "dependent"
+        if isinstance(expr, Call) and expr.fn == self._worst:
+            return all(self.holds(a) for a in expr.args if dependents_in(a, self._scope))
         if not isinstance(expr, Call) or expr.fn != "Add" or not is_float(expr.type):
             return False
         left, right = expr.args
