@@ -88,6 +88,7 @@ class Table:
         before = {tuple(row) for row in self.rows}
         keys = {tuple(row)[: self.keys] for row in self.rows}
         if run.fallen is None:
+            assert run.has_only_new == (self.state is not None and not left and not replaced & keys)
             assert run.new_keys == (None if self.state is None else len(replaced - keys))
         assert not {tuple(row) for row in changed} & before, "rows that did not change"
         assert left <= keys - replaced

@@ -112,9 +112,9 @@ class Writer:
             merge = merge.whenMatchedDelete(f"s.{quoted(removed)}")
         if dependents:
             merge = merge.whenMatchedUpdate(set={quoted(c): f"s.{quoted(c)}" for c in dependents})
-        values = {quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)}
-        is_new = None if removed is None else f"NOT s.{quoted(removed)}"
         if adds:
+            values = {quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)}
+            is_new = None if removed is None else f"NOT s.{quoted(removed)}"
             merge = merge.whenNotMatchedInsert(condition=is_new, values=values)
         with self._convert_conflicts():
             merge.execute()

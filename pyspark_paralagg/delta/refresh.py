@@ -92,8 +92,7 @@ class Refresh:
 
     @property
     def _has_news(self) -> bool:
-        consumed = {} if self._last is None else self._last.record.sources
-        return any(n in consumed and consumed[n].version != s.version for n, (_, s) in self._sources.items())
+        return any(v.consumed not in {None, v.newest} for v in self.versions.values())
 
     def decide(self, backend: str | None, *, with_rows: bool = True, by_cost: bool = True) -> Decision:
         """Return the kind of this refresh; ``with_rows`` is false if it will not run."""

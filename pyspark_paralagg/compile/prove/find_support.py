@@ -57,32 +57,33 @@ def supports_have_the_value(program: Program, names: Sequence[str]) -> bool:
     values = {name: value for name in names if (value := value_column(program.relation(name))) is not None}
     if len(values) < len(names) or len({v.aggregator for v in values.values()}) > 1:
         return False
-    rules = [rule for rule in program.rules if rule.head in values]
-    return any(all(_is_traceable(rule, program, values, kind) for rule in rules) for kind in (_Strict, _Worsening))
+    rules = [r for r in program.rules if r.head in values and any(atom.relation is not None for atom in r.body)]
+    derived = [(r, expr) for r in rules if (expr := _derived_value(r, program, values)) is not None]
+    if len(derived) < len(rules):
+        return False
+    return all(_Strict(variables(r, program)).holds(expr) for r, expr in derived) or all(
+        _Worsening(variables(r, program), facts_of(r, program), values[r.head]).holds(expr) for r, expr in derived
+    )
 
 
-def _is_traceable(
-    rule: Rule, program: Program, values: Mapping[str, Dependent], kind: type[_Strict | _Worsening]
-) -> bool:
+def _derived_value(rule: Rule, program: Program, values: Mapping[str, Dependent]) -> Expr | None:
+    """Return the value that a recursive rule derives; None unless it reads the value of each row that it joins."""
     scope = variables(rule, program)
     recursive = [n for n, atom in enumerate(rule.body) if atom.relation is not None]
     if any(rule.body[n].kind != "join" for n in recursive):
-        return False
-    head, value = program.relation(rule.head), values[rule.head]
-    exprs = dict(zip((c.name for c in head.supplied), rule.exprs, strict=True))
-    expr = exprs[value.column.name]
+        return None
+    exprs = dict(zip((c.name for c in program.relation(rule.head).supplied), rule.exprs, strict=True))
+    expr = exprs[values[rule.head].column.name]
     read = [scope[v] for v in dependents_in(expr, scope)]
     if any(v.dependent != values.get(v.relation or "") for v in read):
-        return False
-    if {v.atom for v in read} != set(recursive):
-        return False
-    return not recursive or kind(scope, facts_of(rule, program), value).holds(expr)
+        return None
+    return expr if {v.atom for v in read} == set(recursive) else None
 
 
 class _Strict:
     """Sums of values and static terms, without rounding."""
 
-    def __init__(self, scope: dict[str, Variable], _facts: Facts, _value: Dependent) -> None:
+    def __init__(self, scope: dict[str, Variable]) -> None:
         self._scope = scope
 
     def holds(self, expr: Expr) -> bool:
