@@ -32,7 +32,7 @@ LINES = {
         "plan": 760,
         "program": 3_715,
         "report": 1_480,
-        "session": 2_480,
+        "session": 2_495,
         "sql": 450,
         "why": 875,
         "worker": 360,
@@ -48,15 +48,15 @@ LINES = {
     },
     SHIM: {
         "codegen": 980,
-        "driver": 2_160,
+        "driver": 2_350,
         "gang": 610,
         "load": 1_700,
         "loop": 2_950,
         "offload": 1_285,
-        "plan": 1_940,
+        "plan": 1_955,
         "rules": 315,
         "sql": 1_315,
-        "state": 2_765,
+        "state": 2_805,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""

@@ -276,6 +276,16 @@ ROLL_OVER_ROWS = Key(
     "rows are exchanged at the end of an iteration only. `explain` says where none are sent earlier.",
 )
 
+KEEP_INDEXES = Key(
+    "spark.paralagg.keepIndexes",
+    "true | false",
+    False,  # noqa: FBT003 - a default
+    _truth,
+    "Whether a recursion on the Spark engine leaves its loaded indexes in the executors, so that the next one of the "
+    "same step over the same files or cached tables reads its base rows alone. They are storage memory, which Spark "
+    "evicts if it needs it for something else; the last eight stay.",
+)
+
 KEEP_STATE = Key(
     "spark.paralagg.delta.keepState",
     "true | false",
@@ -342,6 +352,7 @@ REGISTRY: tuple[Key, ...] = (
     SUB_BUCKET_MERGE,
     HEAVY_PARTS,
     ROLL_OVER_ROWS,
+    KEEP_INDEXES,
     KEEP_STATE,
     PYTHON,
     PYTHON_PATH,

@@ -101,6 +101,52 @@ def clauses(spark: SparkSession) -> list[list[bool]]:
     return found
 
 
+def indexes(spark: SparkSession) -> list[list[bool]]:
+    """Query each version of a table twice; return whether the rows come from kept indexes, and whether they are right.
+
+    Deletion vectors make other rows of the same files, and a restored version has the files of an earlier one.
+    """
+    spark.conf.set("spark.paralagg.keepIndexes", "true")
+    lake = Lake(spark, "indexes")
+    lake.add("edges", [(n, n + 1, 5) for n in range(40)] + [(0, 30, 7)], EDGES)
+    lake.sql("ALTER TABLE {} SET TBLPROPERTIES (delta.enableDeletionVectors = true)", "edges")
+    newest = lake.version("edges")
+    found = []
+    for change in (
+        "SELECT 1",
+        "DELETE FROM {} WHERE dst = 30",
+        "DELETE FROM {} WHERE dst = 35",
+        "INSERT INTO {} VALUES (29, 30, 1)",
+        "OPTIMIZE {}",
+        f"RESTORE TABLE {{}} TO VERSION AS OF {newest}",
+    ):
+        lake.sql(change, "edges")
+        for start in (20, 0):
+            edges = lake.read("edges")
+            starts = spark.createDataFrame([(start, 0)], STARTS)
+            found.append(_uses_indexes(starts, edges))
+    spark.conf.unset("spark.paralagg.keepIndexes")
+    return found
+
+
+def _uses_indexes(starts: DataFrame, edges: DataFrame) -> list[bool]:
+    found = ra.datalog(
+        edges.sparkSession,
+        "d(x, v) :- start(x, v). d(y, $MIN(v + w)) :- d(x, v), edge(x, y, w).",
+        start=starts,
+        edge=edges,
+    )["d"]
+    rows, best = {tuple(row) for row in found.collect()}, {row.node: row.dist for row in starts.collect()}
+    triples = [tuple(row) for row in edges.collect()]
+    for _ in triples:
+        for src, dst, w in triples:
+            if src in best:
+                best[dst] = min(best.get(dst, 1 << 40), best[src] + w)
+    report = ra.report(found)
+    assert report is not None
+    return ["kept indexes" in report.form, rows == set(best.items())]
+
+
 @contextmanager
 def _failing(owner: type, method: str) -> Iterator[None]:
     """Make every call of a method fail."""

@@ -165,6 +165,31 @@ def kept_state(spark: SparkSession) -> dict[str, Any]:
     return found
 
 
+def kept_indexes(spark: SparkSession) -> list[list[Any]]:
+    """Query one graph from several starts; return the form of each run, and whether its rows are right.
+
+    The indexes of the first run expect no null, so the last one loads the graph, in the stage that looked for them.
+    """
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", "0")
+    spark.conf.set("spark.paralagg.oneTask.maxRows", "0")
+    frame(spark, "src string, dst string, w bigint", [(f"n{n}", f"n{n + 1}", 1) for n in range(50)]).repartition(
+        4
+    ).write.parquet("line")
+    forms = []
+    for start in ("n40", "n3", "m", "n45", None):
+        spark.conf.set("spark.paralagg.keepIndexes", "true")
+        base = frame(spark, "node string, dist bigint", [(start, 0), ("n48", 0)])
+        df = paths(base, spark.read.parquet("line"), backend="spark")
+        rows = {row.node: row.dist for row in df.collect()}
+        first = int(start[1:]) if start and start[0] == "n" else 48
+        expected = {f"n{n}": n - first for n in range(first, 48)} | {start: 0, "n48": 0, "n49": 1, "n50": 2}
+        report = ra.report(df)
+        assert report is not None
+        forms.append([report.form, rows == expected])
+    spark.conf.unset("spark.paralagg.keepIndexes")
+    return forms
+
+
 def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     """Cancel a loop that sends messages as blocks: the caller returns, and executors keep nothing."""
     sc = spark.sparkContext
@@ -202,6 +227,6 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
 if __name__ == "__main__":
     secured = sys.argv[1] == "secured"
     spark = session("local-cluster[2,1,1024]", SECURED if secured else {})
-    facts = (executors, fixtures, large_messages, large_messages_of_strings, early_exchanges, kept_state, cancelled_run)
-    print_facts(spark, *facts)
+    shared = (large_messages, large_messages_of_strings, early_exchanges, kept_state, kept_indexes, cancelled_run)
+    print_facts(spark, executors, fixtures, *shared)
     spark.stop()

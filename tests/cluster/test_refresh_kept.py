@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.rotates(runs=6, turn=3),
     pytest.mark.slow("sixteen refreshes of Delta tables in one JVM"),
 ]
-SCENARIO = ("refresh_kept", "kept", "alone", "clauses")
+SCENARIO = ("refresh_kept", "kept", "alone", "clauses", "indexes")
 SECONDS = 900
 
 
@@ -52,3 +52,7 @@ def test_merge_inserts_only_if_the_run_has_added_keys(fact: Callable[[str], Any]
     assert (both[update], both[insert]) == (True, True)
     assert (left[delete], left[insert]) == (True, False)
     assert [rows_are_right for *_, rows_are_right in (updated, both, left)] == [True] * 3
+
+
+def test_a_query_uses_the_indexes_of_the_same_version_of_a_table(fact: Callable[[str], Any]) -> None:
+    assert fact("indexes") == [[False, True], [True, True]] * 5 + [[True, True], [True, True]]

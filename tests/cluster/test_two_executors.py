@@ -55,6 +55,12 @@ def test_each_executor_goes_on_from_its_part_of_a_kept_state(facts: dict[str, An
         assert all("from the kept state, in 2 tasks" in form for form in others), (case, others)
 
 
+def test_each_executor_uses_the_indexes_that_it_has_kept(facts: dict[str, Any]) -> None:
+    forms = [form for form, _ in facts["kept_indexes"]]
+    assert ["kept indexes, in 2 tasks" in form for form in forms] == [False, True, True, True, False]
+    assert [is_right for _, is_right in facts["kept_indexes"]] == [True] * 5
+
+
 def test_cancellation_frees_both_executors_and_leaves_no_block(facts: dict[str, Any]) -> None:
     result = facts["cancelled_run"]
     assert CANCELLED in result["raised"][0]

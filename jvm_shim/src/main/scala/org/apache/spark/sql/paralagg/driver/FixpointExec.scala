@@ -12,7 +12,8 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.loop.CheckpointConf
-import org.apache.spark.sql.paralagg.plan.{FixpointSpec, InputRead, KeptRuns}
+import org.apache.spark.sql.paralagg.plan.{FixpointSpec, InputRead, KeptRuns, KeptSpec}
+import org.apache.spark.sql.paralagg.state.KeptState
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -56,7 +57,11 @@ case class FixpointExec(
     Coordinator.of(sparkContext)
     spec.kept.flatMap(_.take).foreach(KeptStates.check(sparkContext, _, tasks))
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
-    val sources = InputSource.shared(inputs, spec.program.inputs.toSeq.map(_.id))
+    val loaded = spec.program.inputs.toSeq.map(_.id).zip(inputs)
+    val indexes = keptIndexes(loaded, tasks)
+    val found = indexes.flatMap(KeptIndexes.find(sparkContext, _, tasks))
+    val (indexed, others) = loaded.partition(i => found.isDefined && isIndexed(i._1))
+    val Seq(late, sources) = Seq(indexed, others).map(i => InputSource.shared(i.map(_._2), i.map(_._1)))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
       CheckpointConf(s"$root/${sparkContext.applicationId}-${FixpointExec.Driver}",
         number("spark.paralagg.checkpoint.interval", 10, 1))
@@ -67,11 +72,14 @@ case class FixpointExec(
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val stage =
       try {
+        val program = if (found.isDefined) spec.appendingStrings.program else spec.program
+        val kept = spec.kept.orElse(indexes.map(key =>
+            KeptSpec(found, KeptIndexes.leave(sparkContext, key, run.id), KeptSpec.Other)))
         val job = GangJob(
-          run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
+          run.id, program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
           checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt,
-          number("spark.paralagg.rollOverRows", 4000000, 0), spec.kept)
-        val stage = GangStage(sparkContext, job, sources)
+          number("spark.paralagg.rollOverRows", 4000000, 0), kept)
+        val stage = GangStage(sparkContext, job, sources, late)
         RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), stage.id)
         stage
       } catch {
@@ -81,6 +89,25 @@ case class FixpointExec(
           throw e
       }
     new ShuffledRDD[Int, Array[Byte], Array[Byte]](stage, new PartitionIdPassthrough(partitions * outputs.length))
+  }
+
+  /** Tests whether an input is loaded into static indexes alone. */
+  private def isIndexed(input: Int): Boolean = !spec.program.relations.exists(_.base == input)
+
+  /** Returns what the indexes of the run are made of, if it may leave them for other queries. */
+  private def keptIndexes(loaded: Seq[(Int, SparkPlan)], tasks: Int): Option[AnyRef] =
+    if (spec.kept.isDefined || !truth(FixpointExec.KeepIndexes) || !KeptState.servesOthers(spec.program) ||
+      StaticConfs.get(StaticConfs.CheckpointDir).isDefined) None // a checkpoint has ids, which these indexes do not fix
+    else
+      KnownRows.of(loaded.collect { case (id, plan) if isIndexed(id) => plan }).map { rows =>
+        (spec.meaning, spec.stratum, rows, tasks, conf.getAllConfs.filter(_._1.startsWith("spark.sql.")))
+      }
+
+  private def truth(key: String): Boolean = conf.getConfString(key, "false").toLowerCase match {
+    case "true" => true
+    case "false" => false
+    case text => throw new ParalaggException(
+        ErrorCodes.BadConf, s"$key is '$text', which is not true or false.", "use true or false; the default is false.")
   }
 
   /** Returns the number of a conf, which `pyspark_paralagg/session/conf.py` describes. */
@@ -93,6 +120,7 @@ case class FixpointExec(
 }
 
 object FixpointExec {
+  private val KeepIndexes = "spark.paralagg.keepIndexes"
 
   /** Tells drivers apart whose applications have the same id, as those that two masters start in one second have. */
   private val Driver = UUID.randomUUID().toString

@@ -14,17 +14,20 @@ object GangStage {
 
   /**
    * Creates the stage. Under `local[N]` all tasks share this JVM, and the gang reads its inputs itself. Otherwise map
-   * tasks pack them, and the gang reads shuffle blocks.
+   * tasks pack them, and the gang reads shuffle blocks. `indexed` are the inputs of kept indexes, which have no shuffle:
+   * the gang reads them itself, if it does not find the indexes.
    */
-  def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
+  def apply(
+      sc: SparkContext, job: GangJob, sources: Seq[InputSource], indexed: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
     if (sc.isLocal) {
       val below = sources.flatMap(s => shuffles(s.rdd)).distinct
       val after = below.map(s => new OneToOneDependency(new AfterShuffle(sc, s, job.tasks)))
-      new GangRDD(sc, job.copy(direct = true), sources, after)
+      new GangRDD(sc, job.copy(direct = true), sources, indexed, after)
     } else {
       val packed = sc.union(sources.map(Packing(job, _)))
       val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new PartitionIdPassthrough(job.tasks))
-      new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
+      val dependencies = Seq(new OneToOneDependency(blocks))
+      new GangRDD(sc, job.copy(direct = indexed.nonEmpty), Nil, indexed, dependencies)
     }
   }
 
@@ -50,17 +53,21 @@ private case class GangPartition(index: Int, inputs: Array[Array[Partition]], pa
     extends Partition
 
 /**
- * The RDD of the gang. Inputs that it reads itself (`inputs`) are no dependencies, only the shuffles below them are. So
- * a barrier stage reads any number of their partitions, and passes their words in memory.
+ * The RDD of the gang. Inputs that it reads itself (`inputs`, and `indexed` if it has to) are no dependencies, only the
+ * shuffles below them are. So a barrier stage reads any number of their partitions, and passes their words in memory.
  */
 private final class GangRDD(
-    sc: SparkContext, job: GangJob, inputs: Seq[InputSource], @transient dependsOn: Seq[Dependency[_]])
+    sc: SparkContext,
+    job: GangJob,
+    inputs: Seq[InputSource],
+    indexed: Seq[InputSource],
+    @transient dependsOn: Seq[Dependency[_]])
     extends RDD[(Int, Array[Byte])](sc, dependsOn) {
 
   @transient protected lazy override val isBarrier_ : Boolean = true
 
   override protected def getPartitions: Array[Partition] = {
-    val shares = inputs.map(_.shares(job.tasks))
+    val shares = (inputs ++ indexed).map(_.shares(job.tasks))
     val packed = packedBlocks.map(_.partitions)
     Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packed.map(_(t))))
   }
@@ -70,10 +77,11 @@ private final class GangRDD(
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     val partition = split.asInstanceOf[GangPartition]
-    new GangTask(job, context).run { (store, checkWith) =>
+    new GangTask(job, context).run { (store, checkWith, isWhole) =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index, store.add)
       val check = () => checkWith(loader.strings)
-      for ((source, shares) <- inputs.zip(partition.inputs); share <- shares)
+      val read = if (isWhole) inputs ++ indexed else inputs
+      for ((source, shares) <- read.zip(partition.inputs); share <- shares)
         source.load(loader, share, context, check)
       val codec = new BlocksCodec(job.routes.all)
       val received =

@@ -52,6 +52,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   GangTask.checkWhole(context, tasks)
 
   private val removes = kept.exists(_.falls.isDefined)
+  private val restarts = kept.exists(_.restarts)
   private val allResults = outputs.map(o => new ResultBlocks(stratum.relations(o), removes))
 
   /** The only relation, in forms of evaluation for one. */
@@ -115,15 +116,32 @@ final class GangTask(job: GangJob, context: TaskContext) {
       gang.check()
       memory.holdStrings(strings.bytes)
     }
-    val (packed, dictionary) = Gang.within(gang)(load(store, check))
-    ends("reading")
-    val state = kept.flatMap(_.take).map(taken)
-    val strings = intern(packed, dictionary, state.map(_.loop.strings))
-    ends("strings")
-    val blocks = distribute(packed)
-    ends("exchange")
-    val contents = contentsOf(blocks)
-    state.fold(whole(strings, contents, blocks))(continued(_, contents, blocks))
+    def loaded(state: Option[KeptState]): (Dictionary, Array[RouteContents], Array[Array[Block]]) = {
+      val (packed, dictionary) = Gang.within(gang)(load(store, check, state.isEmpty))
+      ends("reading")
+      val strings = intern(packed, dictionary, state.map(_.loop.strings))
+      ends("strings")
+      val blocks = distribute(packed)
+      ends("exchange")
+      (strings, contentsOf(blocks), blocks)
+    }
+    def inWhole(): Iterator[(Int, Array[Byte])] = {
+      val (strings, contents, blocks) = loaded(None)
+      whole(strings, contents, blocks)
+    }
+    kept.flatMap(_.take).flatMap(taken).fold(inWhole()) { state =>
+      val (strings, contents, blocks) = loaded(Some(state))
+      val unfit = state.unfit(contents, routes)
+      if (!restarts) {
+        unfit.foreach(why => throw KeptStates.lost(why))
+        continued(state, blocks)
+      } else if (unfit.isDefined) inWhole()
+      else {
+        val loop = state.restarted(stratum, routes, blocks(_))
+        ends("indexes")
+        overTuples(stratum, routes, strings, state.shape, blocks, loop, None, ", kept indexes")
+      }
+    }
   }
 
   /** Evaluates in the form that Plan and data allow. */
@@ -165,10 +183,17 @@ final class GangTask(job: GangJob, context: TaskContext) {
       stratum: StratumSpec, routes: Routes, strings: Dictionary, shape: Shape, rows: Array[Array[Block]],
       hubs: Option[Hubs]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, memory, rows(_)).build(ends)
+    val spread = hubs.fold("")(h => s", edges of ${h.count} hub${if (h.count > 1) "s" else ""} spread")
+    overTuples(stratum, routes, strings, shape, rows, loop, hubs, spread)
+  }
+
+  private def overTuples(
+      stratum: StratumSpec, routes: Routes, strings: Dictionary, shape: Shape, rows: Array[Array[Block]],
+      loop: LoopState, hubs: Option[Hubs], placement: String): Iterator[(Int, Array[Byte])] = {
     endLoading()
     ends("waiting")
     if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows))
-      folded(strings, shape, loop, rows(routes.base(output)))
+      keeping(loop, shape, folded(strings, shape, loop, rows(routes.base(output)), placement))
     else {
       // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
       val isContinued = stratum.relations.exists(_.settled)
@@ -184,24 +209,22 @@ final class GangTask(job: GangJob, context: TaskContext) {
           stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
           initial, checkpoints, hubs, rollOverRows)
       }
-      val spread = hubs.fold("")(h => s", edges of ${h.count} hub${if (h.count > 1) "s" else ""} spread")
-      val result = evaluate(loop, fixpoint, resultOf(loop, strings), placement = spread)
+      val result = evaluate(loop, fixpoint, resultOf(loop, strings), placement = placement)
       if (hubs.isEmpty) keeping(loop, shape, result) else result
     }
   }
 
   /** Returns this task's part of the state with this name, which no other run gets from then on. */
-  private def taken(name: Int): KeptState = {
+  private def taken(name: Int): Option[KeptState] = {
     val found = KeptStates.take(name, gang.part)
-    if (isAnywhere(found.isEmpty)) throw KeptStates.lost("an executor has evicted its part")
-    found.get
+    if (!isAnywhere(found.isEmpty)) found
+    else if (restarts) None
+    else throw KeptStates.lost("an executor has evicted its part")
   }
 
   /** Evaluates over the state of an earlier run, whose rows are settled, and changed rows of the inputs. */
-  private def continued(
-      state: KeptState, contents: Array[RouteContents], rows: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+  private def continued(state: KeptState, rows: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val strings = state.loop.strings
-    state.unfit(contents, routes).foreach(why => throw KeptStates.lost(why))
     val parts = state.loop.parts
     val grown = new GrownState(stratum, routes, state, gang, strings, rows(_))
     if (isAnywhere(grown.missing > 0)) throw KeptStates.lost("it does not have all deleted rows")
@@ -262,11 +285,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def keeping(
       loop: LoopState, shape: Shape, rows: Iterator[(Int, Array[Byte])], base: Option[Array[BaseRows]] = None)
       : Iterator[(Int, Array[Byte])] =
-    kept.filter(_ => KeptState.fits(stratum)).fold(rows) { k =>
+    kept.flatMap(_.put).filter(_ => restarts || KeptState.fits(stratum)).fold(rows) { name =>
       CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
         rows, {
           memory.release() // the same bytes are storage memory from now on
-          KeptState.of(loop, shape, base, gang.localTasks).foreach(KeptStates.put(k.put, gang.part, _))
+          if (restarts) loop.parts.foreach(_.forgetRows())
+          KeptState.of(loop, shape, base, gang.localTasks).foreach(KeptStates.put(name, gang.part, _))
         })
     }
 
@@ -276,7 +300,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Evaluates the only relation in one task, over the rows of all. */
   private def folded(
-      strings: Dictionary, shape: Shape, built: LoopState, base: Array[Block]): Iterator[(Int, Array[Byte])] = {
+      strings: Dictionary, shape: Shape, built: LoopState, base: Array[Block], placement: String)
+      : Iterator[(Int, Array[Byte])] = {
     val (fold, loop) = Fold(stratum, built, gang)
     ends("fold")
     val blocks = gang.gather(base)
@@ -287,7 +312,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
       stratum, loop, new KernelCode(stratum, shape, 1, ansi, traced), alone, memory, rows, _ => None, None)
     def result = results.rows(loop.part(0), fold.idsOf(gang.part).iterator, strings, partitions, gang.part, tasks)
-    if (gang.part == 0) evaluate(loop, fixpoint, result, () => gang.meet())
+    if (gang.part == 0) evaluate(loop, fixpoint, result, () => gang.meet(), placement)
     else {
       gang.meet()
       gang.meet()
@@ -317,7 +342,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val loaded = System.nanoTime()
     try run.run()
     catch {
-      case _: EndlessClimb if kept.exists(_.take.isDefined) => throw KeptStates.lost("values climb endlessly")
+      case _: EndlessClimb if kept.exists(_.take.isDefined) && !restarts =>
+        throw KeptStates.lost("values climb endlessly")
       case climb: EndlessClimb =>
         loop.restartTraced()
         fixpoint(true).trace(climb)
@@ -441,7 +467,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
 }
 
 object GangTask {
-  type Load = (BlockStore, LocalDictionary => Unit) => (Array[Array[Block]], LocalDictionary)
+
+  /** Reads the inputs: all of them, or those alone that are no index of a kept state. */
+  type Load = (BlockStore, LocalDictionary => Unit, Boolean) => (Array[Array[Block]], LocalDictionary)
 
   /**
    * Fails if Spark launched only a part of the gang again. It does so if a task succeeded after a peer failed, since

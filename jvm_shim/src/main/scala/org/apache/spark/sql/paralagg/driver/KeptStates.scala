@@ -33,9 +33,15 @@ private[paralagg] object KeptStates {
     sc.env.blockManager.master.getLocations(RDDBlockId(name, task)).map(b =>
       TaskLocation(b.host, b.executorId).toString)
 
+  /** Tests whether executors have all states of a gang of so many tasks. */
+  def hasAll(sc: SparkContext, name: Int, tasks: Int): Boolean = count(sc, name, tasks) == tasks
+
+  private def count(sc: SparkContext, name: Int, tasks: Int): Int =
+    (0 to tasks).count(locations(sc, name, _).nonEmpty)
+
   /** Throws if executors have not all states of a gang of so many tasks. */
   def check(sc: SparkContext, name: Int, tasks: Int): Unit = {
-    val found = (0 to tasks).count(locations(sc, name, _).nonEmpty)
+    val found = count(sc, name, tasks)
     if (found != tasks) throw lost(s"executors have the states of $found tasks, and the run has $tasks")
   }
 

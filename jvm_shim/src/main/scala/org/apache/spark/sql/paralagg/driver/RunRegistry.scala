@@ -89,6 +89,8 @@ object RunRegistry {
     }
   }
 
+  def isLive(run: Long): Boolean = runs.containsKey(run)
+
   def liveCount: Int = runs.size
 
   /** Returns the number of runs so far: equal fixpoints of a query share one (a test checks it). */

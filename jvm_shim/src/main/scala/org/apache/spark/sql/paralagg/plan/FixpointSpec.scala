@@ -40,7 +40,7 @@ class FixpointSpec private (
   lazy val together: Seq[String] = texts(json \ "together").toSeq
 
   /** Where tasks keep their states after the run, and the states from which it goes on. */
-  lazy val kept: Option[KeptSpec] = option(json \ "kept")(new KeptSpec(_))
+  lazy val kept: Option[KeptSpec] = option(json \ "kept")(KeptSpec(_))
 
   /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
   lazy val narrower: Seq[NarrowerSpec] = list(json \ "narrower")
@@ -61,6 +61,13 @@ class FixpointSpec private (
     changed(JObject(ending.obj.filterNot(_._1 == "ends_at") :+ ("ends_at" -> JInt(rows))), json.obj)
   }
 
+  /** Returns the specification of a run whose strings may get words after those of an earlier one. */
+  def appendingStrings: FixpointSpec = {
+    val appending = strata(stratum).asInstanceOf[JObject]
+    changed(
+      JObject(appending.obj.filterNot(_._1 == "appends_strings") :+ ("appends_strings" -> JBool(true))), json.obj)
+  }
+
   private def strata: List[JValue] = (json \ "strata").asInstanceOf[JArray].arr
 
   private def changed(own: JValue, fields: List[JField]): FixpointSpec = new FixpointSpec(
@@ -71,7 +78,7 @@ class FixpointSpec private (
    * The parts to compare, without reasons and texts for people, and seconds that differ in each build. As a text:
    * objects of JSON are compared as sets, which hashes their members at each level again.
    */
-  private lazy val meaning: (String, Seq[Expression]) = {
+  lazy val meaning: (String, Seq[Expression]) = {
     val compared = json.obj.filterNot { case (name, _) => name == "python" || name == "reasons" }
     (JsonMethods.compact(JObject(compared)), program.expressions)
   }
@@ -89,14 +96,20 @@ class FixpointSpec private (
 /**
  * The names of the states that a run takes, if it goes on from some, and that it leaves (`driver.KeptStates`).
  * `base` is what base rows there are: `whole`, all of them, which the state keeps; `all` of them, not to be kept;
- * `changes` of those that it has kept, with the removed ones as initial rows; or `new` ones only.
+ * `changes` of those that it has kept, with the removed ones as initial rows; or `new` ones only. They are `other` ones
+ * if a run starts again, with only the keys and indexes of the state (`driver.KeptIndexes`).
  */
-final class KeptSpec(json: JValue) extends Serializable {
-  val take: Option[Int] = option(json \ "take")(int)
-  val put: Int = int(json \ "put")
-  val base: String = text(json \ "base")
+final case class KeptSpec(take: Option[Int], put: Option[Int], base: String, falls: Option[FallsSpec] = None) {
   def hasAllBase: Boolean = base == "whole" || base == "all"
-  val falls: Option[FallsSpec] = option(json \ "falls")(new FallsSpec(_))
+  def restarts: Boolean = base == KeptSpec.Other
+}
+
+object KeptSpec {
+  val Other = "other"
+
+  def apply(json: JValue): KeptSpec = KeptSpec(
+    option(json \ "take")(int), option(json \ "put")(int), text(json \ "base"),
+    option(json \ "falls")(new FallsSpec(_)))
 }
 
 /**

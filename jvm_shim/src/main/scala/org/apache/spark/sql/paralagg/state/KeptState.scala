@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.state
 
-import org.apache.spark.sql.paralagg.load.Routes
+import org.apache.spark.sql.paralagg.load.{Block, Routes}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.util.KnownSizeEstimation
 
@@ -26,6 +26,24 @@ final class KeptState(
       }
     }.find(_ => true)
   }
+
+  /** Returns the state from which a run over other base rows starts: the same indexes, and no other rows. */
+  def restarted(stratum: StratumSpec, routes: Routes, blocks: Int => Array[Block]): LoopState = {
+    val parts = loop.parts.map { p =>
+      if (KeptState.isAnchored(stratum, p.index)) p
+      else new RelationPart(p.index, p.spec, p.shape, stratum)
+    }
+    val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
+    parts.foreach { p =>
+      p.grow()
+      p.growGhosts()
+    }
+    val statics = stratum.staticIndexes.map { i =>
+      val index = loop.staticIndex(i.id)
+      i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
+    }.toMap
+    new LoopState(loop.me, loop.tasks, loop.strings, parts, statics, Map.empty, loop.resolved, baseIds)
+  }
 }
 
 object KeptState {
@@ -33,10 +51,24 @@ object KeptState {
   /** Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join. */
   def fits(stratum: StratumSpec): Boolean =
     stratum.isLattice && stratum.inPlace && stratum.relations.forall(r => r.settled && !r.isView) &&
-      stratum.relationIndexes.isEmpty && stratum.rules.forall(_.probes.forall(!_.recursive)) &&
-      stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) &&
-      stratum.bitmap.isEmpty && stratum.bitRows.isEmpty && stratum.decomposition.isEmpty &&
-      !stratum.makesStrings
+      stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) && isOfTuples(stratum)
+
+  /**
+   * Tests whether the indexes of a stratum serve runs from other base rows. Keys that rules compute may not come on top
+   * of those that the indexes know: each run would add some.
+   */
+  def servesOthers(stratum: StratumSpec): Boolean = isOfTuples(stratum) && stratum.staticIndexes.nonEmpty &&
+    stratum.relations.forall(_.initial.isEmpty) &&
+    !stratum.rules.exists(r => r.target.isComputed && isAnchored(stratum, r.head))
+
+  private def isOfTuples(stratum: StratumSpec): Boolean =
+    stratum.relationIndexes.isEmpty && stratum.rules.forall(_.probes.forall(!_.recursive)) &&
+      stratum.bitmap.isEmpty && stratum.bitRows.isEmpty && stratum.decomposition.isEmpty && !stratum.makesStrings
+
+  /** Tests whether static rows have ids of a relation's keys. */
+  private def isAnchored(stratum: StratumSpec, relation: Int): Boolean =
+    stratum.staticIndexes.exists(_.alignedTo.contains(relation)) ||
+      stratum.rules.exists(r => r.target.kind == "resolved" && r.head == relation)
 
   /**
    * Returns the state to keep, or None if a part of it lies in a mapped file, which ends with its run. `localTasks`

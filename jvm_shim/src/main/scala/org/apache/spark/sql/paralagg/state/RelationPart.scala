@@ -248,6 +248,13 @@ final class RelationPart(
   /** Removes all rows, keeps all ids, and from then on records the parent of each change. */
   def restartTraced(): Unit = {
     isTraced = true
+    forgetRows()
+    grow()
+    growGhosts()
+  }
+
+  /** Removes all rows and frees their memory; ids stay. The part has to grow before it gets rows. */
+  def forgetRows(): Unit = {
     state = accumulator()
     pending = if (stratum.inPlace) state else accumulator()
     delta = if (stratum.isAccumulating) accumulator() else null
@@ -255,8 +262,6 @@ final class RelationPart(
     current = Array.emptyIntArray
     currentSize = 0
     rows = 0
-    grow()
-    growGhosts()
   }
 
   /** Returns what `bytes` will be with room for all keys and ghosts. */
