@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import test_maintain_sums as sums
 from rows import frame
 from test_maintain import CASES, EDGES, STARTS, full, values
 
@@ -28,20 +29,27 @@ class Table:
 
     def __init__(self, spark: SparkSession, case: str, edges: Rows, **options: Any) -> None:  # noqa: ANN401
         self.spark, self.case, self.edges = spark, case, edges
-        self.starts: Rows = [(0, 0), (1, 5)]
-        p = CASES[case]
-        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": frame(spark, STARTS, []).schema}
+        self.adds = case in sums.CASES
+        self.starts_schema = sums.STARTS if self.adds else STARTS
+        self.starts: Rows = [(0, 1), (1, 5), (1, 5)] if self.adds else [(0, 0), (1, 5)]
+        p = sums.CASES[case] if self.adds else CASES[case]
+        schemas = {"edges": frame(spark, EDGES, edges).schema, "starts": frame(spark, self.starts_schema, []).schema}
         recursion = Recursion.single("r", p["keys"], p.get("aggs"), p["base"], p["step"], {"mode": "trust", **options})
         self.program = Program(spark, recursion, references(spark, schemas))
         self.keys = len(self.program.relation.keys)
-        self.rows = full(case, self.tables).collect()
-        self.schema = full(case, self.tables).schema
+        self.rows = self.full.collect()
+        self.schema = self.full.schema
         self.state: KeptState | None = None
 
     @property
     def tables(self) -> dict[str, DataFrame]:
-        starts = frame(self.spark, STARTS, self.starts)
+        starts = frame(self.spark, self.starts_schema, self.starts)
         return {"edges": frame(self.spark, EDGES, self.edges).alias("edges"), "starts": starts}
+
+    @property
+    def full(self) -> DataFrame:
+        """Return the rows of a run without a state."""
+        return sums.full(self.case, self.tables) if self.adds else full(self.case, self.tables)
 
     def change(self, new: Rows, gone: Rows, starts: Rows | None = None) -> str:
         """Change the edges and continue, from the kept state if there is one; return the form of the run.
@@ -55,11 +63,11 @@ class Table:
         inserted = {"edges": frame(self.spark, EDGES, new)}
         deleted = {"edges": frame(self.spark, EDGES, gone)} if gone else {}
         if starts is not None:
-            inserted["starts"] = frame(self.spark, STARTS, [row for row in starts if row not in self.starts])
-            deleted["starts"] = frame(self.spark, STARTS, [row for row in self.starts if row not in starts])
+            inserted["starts"] = frame(self.spark, self.starts_schema, _without(starts, self.starts))
+            deleted["starts"] = frame(self.spark, self.starts_schema, _without(self.starts, starts))
             self.starts = starts
         if self.state is None:
-            keeping = Keeping(self.spark)
+            keeping = Keeping(self.spark, base="whole" if self.adds else "new")
             rows = {"r": stored}
             run = continue_fixpoint(self.program, rows, self.tables, inserted, deleted, keeping=keeping)["r"]
         else:
@@ -94,7 +102,16 @@ class Table:
         assert left <= keys - replaced
         self.rows = [row for row in self.rows if tuple(row)[: self.keys] not in replaced | left] + changed
         assert len(changed) == len(replaced)
-        assert values(self.rows) == values(full(self.case, self.tables).collect())
+        assert values(self.rows) == values(self.full.collect())
+
+
+def _without(rows: Rows, others: Rows) -> Rows:
+    """Return the rows without the others, each copy once."""
+    left = list(rows)
+    for row in others:
+        if row in left:
+            left.remove(row)
+    return left
 
 
 def edge(rng: random.Random, nodes: int) -> tuple[int, int, int]:

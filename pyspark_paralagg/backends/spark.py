@@ -16,7 +16,7 @@ from pyspark_paralagg.backends.analysed import Analysis, analysed, references_of
 from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.guards import guards
 from pyspark_paralagg.backends.kept import check_same
-from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError
 from pyspark_paralagg.report.engine_report import SPARK
 from pyspark_paralagg.session.attach import Shim, bridge
 from pyspark_paralagg.session.interrupt import cancel_on_interrupt
@@ -112,6 +112,8 @@ class Builder:
 
         keeping = self._keeping
         compiled = compile_step() if keeping is None else keeping.compiled(found.json, compile_step)
+        if keeping is None:
+            _refuse_settled_sums(compiled.plan)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))
@@ -157,6 +159,19 @@ class Builder:
                     data = self._keeping.kept(data, None if removed is None else step_sources + len(extra))
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
+
+
+def _refuse_settled_sums(plan: Plan) -> None:
+    """Raise ``UnsupportedError`` if sums continue from stored rows; only a run that keeps its state has the others."""
+    for stratum in plan.strata:
+        for relation in stratum.relations:
+            if relation.settled and stratum.relation_class != "lattice":
+                raise UnsupportedError(
+                    "PARALAGG_NOT_CONTINUABLE",
+                    f"{relation.name} is {stratum.relation_class}, and only a lattice can continue from stored rows",
+                    value=stratum.relation_class,
+                    place=f"relation {relation.name}",
+                )
 
 
 def _guarded(

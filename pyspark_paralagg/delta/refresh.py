@@ -185,7 +185,7 @@ class Refresh:
         can_keep = engine == "spark"
         continued = self._grown(single, stored, frames, inserted, deleted) if can_keep else None
         if continued is None:
-            keeping = keeping_of(self._spark, single) if can_keep else None
+            keeping = keeping_of(self._spark, single, frames) if can_keep else None
             rows = {layers.target: stored}
             run = continue_fixpoint(single, rows, frames, inserted, deleted, backend=engine, keeping=keeping)
             continued = run[layers.target]

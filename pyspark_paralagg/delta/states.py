@@ -7,7 +7,7 @@ on from it only if that refresh is the last one in the table's log, and no other
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
 from pyspark_paralagg.report.engine_report import SPARK, describe
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.maintenance.program import Program
+    from pyspark_paralagg.maintenance.recursion import Frames
 
 MAX_STATES = 16
 """So many tables have a state; Spark evicts states before, if memory is needed."""
@@ -51,8 +52,10 @@ def forget(spark: SparkSession, refresh: str) -> None:
         state.free(spark)
 
 
-def keeping_of(spark: SparkSession, program: Program) -> Keeping | None:
-    """Return the wish to keep the state of a run; None if no later refresh could go on from it."""
+def keeping_of(spark: SparkSession, program: Program, frames: Frames) -> Keeping | None:
+    """Return the wish to keep the state of a run over ``frames``; None if no later refresh could go on from it."""
+    if program.adds_only:
+        return keeping_of_whole(spark, program, program.whole(frames)[program.relation.name])
     return Keeping(spark) if _obstacle(spark, program) is None else None
 
 
@@ -73,15 +76,27 @@ def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) ->
         return None
     strata = described["plan"]["strata"]
     is_plain = len(strata) == 1 and not any(strata[0][form] for form in _WITHOUT_STATE)
+    if program.adds_only:
+        is_plain = is_plain and all(map(_is_along_rows, strata[0]["rules"]))
     has_checkpoints = conf.read(spark, conf.CHECKPOINT_DIR) is not None  # a kept run has none
-    return keeping_of(spark, program) if is_plain and not has_checkpoints else None
+    if not is_plain or has_checkpoints or _obstacle(spark, program) is not None:
+        return None
+    return Keeping(spark, base="whole" if program.adds_only else "new")
+
+
+def _is_along_rows(rule: dict[str, Any]) -> bool:
+    """Return whether a rule goes from a row along the rows of one static index (``KeptState.isSumAlongRows``)."""
+    probes = [step for step in rule["steps"] if step["op"] == "probe"]
+    return len(probes) == 1 and probes[0]["aligned"] and rule["target"]["kind"] == "resolved"
 
 
 def _obstacle(spark: SparkSession, program: Program) -> str | None:
     if not conf.read(spark, conf.KEEP_STATE):
         return f"{conf.KEEP_STATE.name} is false"
-    if program.adds_only:
-        return "sums go on by differences"
+    if program.adds_only and not program.adds_exactly:
+        return "sums of fractions, and to a tolerance, go on by differences"
+    if program.adds_only and not program.has_rowwise_base:
+        return "the base joins or aggregates a source"
     if program.has_witnesses:
         return "witnesses are derived again from all rows"
     return None if program.grows else "the step joins or aggregates a source before the recursion"

@@ -148,12 +148,14 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
 
     ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows, and all
     of it if there are several relations; else the rest is lazy. ``whole`` is the fixpoint over ``frames``, which is
-    analysed and not run. ``keeping`` is for its run.
+    analysed and not run. ``keeping`` is for its run; sums then are all computed again, and compared with the stored ones.
 
     Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
     """
     if program.adds_only:
         [name] = stored
+        if keeping is not None:
+            return {name: _recomputed(program, stored[name], frames, keeping)}
         return {name: _add_differences(program, stored[name], frames, inserted, deleted, backend)}
     fallen = _fallen(program, stored, frames, inserted, deleted, whole, backend)
     try:
@@ -263,6 +265,27 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
 def _filled(frames: Frames, rows: Frames) -> dict[str, DataFrame]:
     """Return ``rows`` of all sources, none of those that have no change, with the names that ``assume`` may use."""
     return {name: (rows[name] if name in rows else whole.limit(0)).alias(name) for name, whole in frames.items()}
+
+
+def _recomputed(program: Program, stored: DataFrame, frames: Frames, keeping: Keeping) -> Continuation:
+    """Run all of a fixpoint of sums, which leaves its state, and compare its rows with the ``stored`` ones."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    relation = program.relation
+    [whole] = program.whole(frames, keeping).values()
+    changed = without(whole, stored, [c.name for c in relation.columns]).withColumn(REMOVED, F.lit(col=False))
+    leaving = without(stored, whole, [k.name for k in relation.keys]).withColumn(REMOVED, F.lit(col=True))
+    try:
+        rows = materialize(changed.unionAll(leaving))  # one query, in which the fixpoint runs once
+    except BaseException:
+        keeping.free()
+        raise
+    has_removed = rows.counts(REMOVED).get(True, 0) > 0
+    if not has_removed:
+        rows = replace(rows, df=rows.df.drop(REMOVED))
+    return Continuation(
+        relation, stored, rows.df, evaluated=whole, rows=rows, keeping=keeping, is_flagged=has_removed
+    )
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

@@ -154,6 +154,12 @@ class Program:
         return all(r.dependents for r in self.relations) and all(d.definition.is_sum for d in dependents)
 
     @property
+    def adds_exactly(self) -> bool:
+        """Return whether sums have no rounding: of integers and decimals, and not to a tolerance."""
+        types = [d.column.type for r in self.relations for d in r.dependents]
+        return not any(map(is_float, types)) and self.recursion.options.get("tolerance") is None
+
+    @property
     def has_witnesses(self) -> bool:
         """Return whether values follow from witnesses (``mcount``, ``msum``, ``h_index``), which no stored row has."""
         return any(d.supplied for r in self.relations for d in r.dependents)
@@ -162,7 +168,7 @@ class Program:
     def grows(self) -> bool:
         """Return whether the engine can go on with new rows of the sources alone: they reach its rules one by one."""
         reads = [read for template in self._step.values() for read in template.reads]
-        return not self.adds_only and all(read.rowwise for read in reads if read.source is not None)
+        return all(read.rowwise for read in reads if read.source is not None)
 
     @property
     def has_rowwise_base(self) -> bool:

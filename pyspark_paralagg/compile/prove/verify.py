@@ -165,10 +165,10 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
     relations = [program.relation(n) for n in names]
     if any(r.settled for r in relations):
         kind = "iterated" if program.mode == "iterate" else _kind(program, names)
-        if kind != "lattice":
+        if kind == "iterated":
             raise UnsupportedError(
                 "PARALAGG_NOT_CONTINUABLE",
-                f"{names[0]} is {kind}, and only a lattice can continue from stored rows",
+                f"{names[0]} is {kind}, and only a lattice, or sums that keep their state, can continue from stored rows",
                 value=kind,
                 place=f"relation {names[0]}",
             )
@@ -176,7 +176,8 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         # the first run, so only the guards matter here.
         decided = _decide(program, names, kind, invariants)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
-        return decided.program, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
+        guarded = decided.program if kind == "lattice" else program
+        return guarded, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
     given = _given(program, relations)
     if given is not None:
         return program, *given

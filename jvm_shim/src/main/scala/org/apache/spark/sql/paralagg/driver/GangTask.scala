@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.codegen.KernelCode
+import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{
   BarrierGang, Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
 }
@@ -15,12 +15,12 @@ import org.apache.spark.sql.paralagg.load.{
 }
 import org.apache.spark.sql.paralagg.loop.{
   BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, ChangedBase, EndlessClimb, Falling, FixpointLoop,
-  LoadedRows
+  LoadedRows, Shares
 }
 import org.apache.spark.sql.paralagg.plan.{KeptSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
   BaseRows, BitRowsEdges, BitmapEdges, FallenRows, Fold, GrownState, Hubs, KeptState, LoopBuilder, LoopState,
-  RelationPart, RouteContents, Shape
+  ReappliedRows, RelationPart, RouteContents, Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
@@ -209,8 +209,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
           stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, baseRows(loop, rows),
           initial, checkpoints, hubs, rollOverRows)
       }
+      val base =
+        if (kept.exists(_.keepsBase)) Some(loop.parts.map(p => ChangedBase.rows(p, baseRows(loop, rows)(p))))
+        else None
       val result = evaluate(loop, fixpoint, resultOf(loop, strings), placement = placement)
-      if (hubs.isEmpty) keeping(loop, shape, result) else result
+      if (hubs.isEmpty) keeping(loop, shape, result, base) else result
     }
   }
 
@@ -231,20 +234,30 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val restarts = mayRestart(parts)
     val code = new KernelCode(stratum, state.shape, tasks, ansi, restarts || parts.exists(_.isTraced))
     val restarted = if (restarts) Some(FallenRows.restart(parts)) else None
-    val base = new ChangedBase(parts, kept.get.base, state.base, rows, routes)
+    val base = new ChangedBase(parts, kept.get.base, state.base, rows, routes, adds = stratum.isAccumulating)
     if (isAnywhere(base.isMissing)) throw KeptStates.lost("it does not have all deleted base rows")
+    def checked[T](sums: => T): T =
+      try sums
+      catch { case _: SumOverflow => throw KeptStates.lost("a sum overflows") }
     val fallen = restarted.orElse(kept.flatMap(_.falls).map { f =>
-      new Falling(stratum, state.loop, f, code, gang).search(grown.lost, base.removed).getOrElse(
+      checked(new Falling(stratum, state.loop, f, code, gang).search(grown.lost, base.removed)).getOrElse(
         throw new ParalaggException(ErrorCodes.ManyFall, s"more than ${f.most} rows fall.", "run it in full."))
     }).getOrElse(FallenRows.none(parts))
+    // Under sums, values may change and become what they were.
+    val before =
+      if (stratum.isAccumulating) parts.map(p => new ReappliedRows(p, p.presentIds)) else fallen.derivedAgain
     ends("fallen")
     val loop = grown.build(fallen.ids, fallen.isAny)
     ends("indexes")
     endLoading()
     ends("waiting")
+    val shares =
+      if (!stratum.isAccumulating) parts.map(_ => Array.empty[LoadedRows])
+      else checked(new Shares(stratum, loop, code, gang).along(grown.shares)).map(Array(_))
+    def starts(p: RelationPart) = base.starts(p, fallen.ids) ++ shares(p.index)
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
-      stratum, loop, code, gang, memory, base.starts(_, fallen.ids), _ => None, None, None, rollOverRows,
-      Some(grown.reapplied), fallen.derivedAgain)
+      stratum, loop, code, gang, memory, starts, _ => None, None, None, rollOverRows, Some(grown.reapplied),
+      before)
     def result = resultOf(loop, strings) ++ goneOf(fallen, strings)
     val placement = if (restarts) ", again from the kept state" else ", from the kept state"
     keeping(loop, state.shape, evaluate(loop, fixpoint, result, placement = placement), base.toKeep)

@@ -8,16 +8,16 @@ import org.apache.spark.sql.paralagg.state.{BaseRows, RelationPart}
  * have them, or if the state has them from before.
  *
  * @param form what the inputs have, see `KeptSpec`
+ * @param adds whether rows add up, so that each copy counts
  */
 final class ChangedBase(
     parts: Array[RelationPart], form: String, before: Option[Array[BaseRows]], blocks: Array[Array[Block]],
-    routes: Routes) {
+    routes: Routes, adds: Boolean) {
   private def loaded(p: RelationPart, route: Int) = blocks(route).map(b => LoadedRows(p.ids(b), p.values(b)))
   private val added = parts.map(p => loaded(p, routes.base(p.index)))
   private val lost = parts.map(p => loaded(p, routes.initial(p.index)))
 
-  private def rows(p: RelationPart, pieces: Array[LoadedRows]) =
-    BaseRows(pieces.toSeq.map(r => (r.ids, r.values)), p.valueWords)
+  private def rows(p: RelationPart, pieces: Array[LoadedRows]) = ChangedBase.rows(p, pieces)
 
   /** All base rows now, by relation: None where rows to remove are missing. */
   private val all: Array[Option[BaseRows]] = form match {
@@ -34,18 +34,31 @@ final class ChangedBase(
   /** Returns the base rows to keep for the next run, if it will get only changes. */
   def toKeep: Option[Array[BaseRows]] = if (form == "whole" || form == "changes") Some(all.flatten) else None
 
-  /** Returns the removed rows of which no copy is left. */
-  def removed(p: RelationPart): Array[LoadedRows] = lost(p.index).map { r =>
-    val words = p.valueWords
-    val gone = r.ids.indices.toArray.filterNot(i => all(p.index).get.contains(r.ids(i), r.values, i * words))
-    LoadedRows(gone.map(r.ids(_)), gone.flatMap(i => r.values.slice(i * words, (i + 1) * words)))
-  }
+  /** Returns the removed rows that count: those of which no copy is left, or all of them. */
+  def removed(p: RelationPart): Array[LoadedRows] =
+    if (adds) lost(p.index)
+    else lost(p.index).map(only(p, _)((r, i) => !all(p.index).get.contains(r.ids(i), r.values, i * p.valueWords)))
 
   /** Returns the rows from which the run starts: new ones, and those of keys that fell. */
   def starts(p: RelationPart, fallen: Array[Array[Int]]): Array[LoadedRows] =
     if (form != "changes") added(p.index)
     else {
-      val (ids, values) = all(p.index).get.of(fallen(p.index))
-      added(p.index) :+ LoadedRows(ids, values)
+      val fell = fallen(p.index).toSet
+      val (ids, values) = all(p.index).get.of(fallen(p.index), adds)
+      added(p.index).map(only(p, _)((r, i) => !fell(r.ids(i)))) :+ LoadedRows(ids, values)
     }
+
+  /** Returns the rows, by their positions, for which `holds`. */
+  private def only(p: RelationPart, r: LoadedRows)(holds: (LoadedRows, Int) => Boolean): LoadedRows = {
+    val words = p.valueWords
+    val kept = r.ids.indices.toArray.filter(holds(r, _))
+    LoadedRows(kept.map(r.ids(_)), kept.flatMap(i => r.values.slice(i * words, (i + 1) * words)))
+  }
+}
+
+object ChangedBase {
+
+  /** Returns base rows as a state keeps them. */
+  def rows(p: RelationPart, pieces: Array[LoadedRows]): BaseRows =
+    BaseRows(pieces.toSeq.map(r => (r.ids, r.values)), p.valueWords)
 }

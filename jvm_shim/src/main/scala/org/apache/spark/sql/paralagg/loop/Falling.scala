@@ -5,8 +5,10 @@ import java.util.BitSet
 import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
 import org.apache.spark.sql.paralagg.load.LongBuffer
-import org.apache.spark.sql.paralagg.plan.{FallsSpec, RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.{Accumulator, FallenRows, LoopState, LostRows, RelationPart, RowAddress}
+import org.apache.spark.sql.paralagg.plan.{FallsSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.{
+  Accumulator, FallenRows, LoopState, LostRows, RelationPart, RowAddress, SideRows
+}
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /**
@@ -27,12 +29,13 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
   private val byParents = falls.byParents && parts.forall(_.isTraced)
 
   /** Returns the rows that fall; None if they are too many. `base` are removed base rows. Collective. */
-  def search(lost: Seq[LostRows], base: RelationPart => Array[LoadedRows]): Option[FallenRows] = {
+  def search(rows: Seq[LostRows], base: RelationPart => Array[LoadedRows]): Option[FallenRows] = {
+    val lost = rows.map(_.side)
     parts.foreach(p => runner.put(p, p.pending, base(p)))
     lost.foreach { l =>
       val over = kept.over(parts, Map(l.index -> l.rows), l.targets)
-      parts.foreach(takeDrivers(_, l))
-      runnerOf(over, rule => reads(stratum.rules(rule), l) && !isDirect(rule, l)).applyRules()
+      parts.foreach(Shares.takeDrivers(stratum, _, l))
+      runnerOf(over, rule => Shares.reads(stratum.rules(rule), l) && !isDirect(rule, l)).applyRules()
     }
     exchange.run(Array.emptyDoubleArray, 0)
     parts.foreach(takeFallen)
@@ -63,7 +66,7 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
   }
 
   /** Lets rows fall whose parents a lost row has joined, and the children of fallen rows. Returns their number. */
-  private def childrenFall(lost: Seq[LostRows]): Long = {
+  private def childrenFall(lost: Seq[SideRows]): Long = {
     val Array(part) = parts
     val remote = Array.fill(gang.tasks)(new LongBuffer)
     for (l <- lost; rule <- stratum.rules.indices if isDirect(rule, l); driver <- l.rows.filled) {
@@ -85,24 +88,14 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
   private def fallIfChild(p: RelationPart, id: Int, parent: Long): Unit =
     if (id < p.state.capacity && p.isPresent(id) && p.state.parents(id) == parent) fallen(p.index).set(id)
 
-  private def reads(rule: RuleSpec, lost: LostRows): Boolean = rule.probes.exists(_.index == lost.index)
-
   /** Tests whether a lost row determines the driver's row and the target of a rule, so that parents decide. */
-  private def isDirect(rule: Int, lost: LostRows): Boolean = {
+  private def isDirect(rule: Int, lost: SideRows): Boolean = {
     val r = stratum.rules(rule)
     byParents && r.isAlongRows && r.resolvingProbe.index == lost.index
   }
 
   private def runnerOf(loop: LoopState, applies: Int => Boolean) =
     new Runner(stratum, loop, code, () => gang.check(), applies)
-
-  /** Makes the rows current to which rules with a lost row may apply. */
-  private def takeDrivers(p: RelationPart, lost: LostRows): Unit = {
-    val probes = stratum.rules.filter(_.driver.relation == p.index).flatMap(_.probes).filter(_.index == lost.index)
-    val ids = if (probes.forall(_.aligned)) lost.rows.filled else Array.range(0, p.keys.size)
-    p.current = if (probes.isEmpty) Array.emptyIntArray else ids.filter(p.isPresent)
-    p.currentSize = p.current.length
-  }
 
   /** Makes the rows current that fall by what was derived since the last call. */
   private def takeFallen(p: RelationPart): Unit = {

@@ -100,7 +100,8 @@ class FixpointSpec private (
  * if a run starts again, with only the keys and indexes of the state (`driver.KeptIndexes`).
  */
 final case class KeptSpec(take: Option[Int], put: Option[Int], base: String, falls: Option[FallsSpec] = None) {
-  def hasAllBase: Boolean = base == "whole" || base == "all"
+  def keepsBase: Boolean = base == "whole"
+  def hasAllBase: Boolean = keepsBase || base == "all"
   def restarts: Boolean = base == KeptSpec.Other
 }
 

@@ -21,7 +21,7 @@ final class BaseRows private (private val words: Array[Long], valueWords: Int) {
     while (i < words.length || j < other.words.length) {
       val order = if (i == words.length) 1 else if (j == other.words.length) -1 else compare(i, other, j)
       System.arraycopy(if (order <= 0) words else other.words, if (order <= 0) i else j, out, n, stride)
-      if (order == 0) out(n + stride - 1) += other.copies(j)
+      if (order == 0) out(n + stride - 1) += other.words(j + stride - 1)
       if (order <= 0) i += stride
       if (order >= 0) j += stride
       if (out(n + stride - 1) < 0) return None
@@ -45,12 +45,13 @@ final class BaseRows private (private val words: Array[Long], valueWords: Int) {
     new BaseRows(out, valueWords)
   }
 
-  /** Returns the rows of these keys, once each: the id of each row, and the words of all rows. */
-  def of(ids: Array[Int]): (Array[Int], Array[Long]) = {
-    val found = ids.flatMap { id =>
+  /** Returns the rows of these keys, each once or `asOften` as there are copies: their ids, and the words of all rows. */
+  def of(ids: Array[Int], asOften: Boolean): (Array[Int], Array[Long]) = {
+    val distinct = ids.flatMap { id =>
       var at = firstOf(id)
       Iterator.continually { at += 1; at - 1 }.takeWhile(r => r < size && words(r * stride) == id).toArray[Int]
     }
+    val found = if (asOften) distinct.flatMap(r => Array.fill(copies(r).toInt)(r)) else distinct
     (found.map(r => words(r * stride).toInt), found.flatMap(r => words.slice(r * stride + 1, (r + 1) * stride - 1)))
   }
 
@@ -64,7 +65,7 @@ final class BaseRows private (private val words: Array[Long], valueWords: Int) {
     low
   }
 
-  private def copies(at: Int): Long = words(at + stride - 1)
+  private def copies(row: Int): Long = words(row * stride + stride - 1)
 
   private def compare(at: Int, other: BaseRows, otherAt: Int): Int =
     compareWords(words, at, other.words, otherAt, valueWords + 1)

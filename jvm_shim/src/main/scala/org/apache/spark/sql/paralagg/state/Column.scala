@@ -28,6 +28,13 @@ final class Column private (
     Platform.copyMemory(base, offset + width * from, to.base, to.offset + width * at, width * n)
   }
 
+  /** Returns the values of these rows. */
+  def only(rows: Array[Int]): Column = {
+    val out = sameKind(rows.length)
+    rows.indices.foreach(at => copy(rows(at), out, at, 1))
+    out
+  }
+
   /** Returns a column of `n` zeros of this width, mapped if this one is. */
   def sameKind(n: Int): Column = Column(n, isWide, isMapped, gang)
 

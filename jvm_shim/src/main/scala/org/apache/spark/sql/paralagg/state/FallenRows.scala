@@ -25,7 +25,7 @@ object FallenRows {
   /** Returns all rows, which the parts then have no more; from then on they record the parent of each row. */
   def restart(parts: Array[RelationPart]): FallenRows = {
     val before = parts.map(_.beside)
-    val ids = parts.map(p => Array.range(0, math.min(p.keys.size, p.state.capacity)).filter(p.isPresent))
+    val ids = parts.map(_.presentIds)
     val all = new FallenRows(parts, before, ids, isAny = true)
     parts.foreach(_.restartTraced())
     all

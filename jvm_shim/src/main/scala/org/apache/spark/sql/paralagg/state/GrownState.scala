@@ -26,6 +26,9 @@ final class GrownState(
 
   parts.foreach(_.settle())
 
+  /** Under sums: rows of indexes that alone make the share of existing rows in the values of others, see `shares`. */
+  private var sharing = Seq.empty[SideRows]
+
   /** The rows that static indexes lose. */
   val lost: Seq[LostRows] = stratum.staticIndexes.toSeq.flatMap(i => lostFrom(i, kept.loop.staticIndex(i.id)))
 
@@ -38,7 +41,12 @@ final class GrownState(
   /** Returns the state without `fell`, the ids of fallen rows by relation; `removes` if any task has one. Collective. */
   def build(fell: Array[Array[Int]], removes: Boolean): LoopState = {
     parts.foreach(p => fell(p.index).foreach(p.remove))
-    val grown = stratum.staticIndexes.map(i => i -> grow(i, shrink(i, kept.loop.staticIndex(i.id))))
+    val all = if (removes) Some(new Supporters(parts, fell, gang)) else None
+    val grown = stratum.staticIndexes.map { i =>
+      val shrunken = shrink(i, kept.loop.staticIndex(i.id))
+      if (stratum.isAccumulating) sharing ++= all.toSeq.flatMap(toFallen(i, shrunken, _))
+      i -> grow(i, shrunken)
+    }
     GhostIds.exchange(parts, ghosts, gang)
     parts.foreach { p =>
       p.grow()
@@ -48,13 +56,27 @@ final class GrownState(
     val statics = grown.map { case (i, index) =>
       i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
     }.toMap
-    supporters = if (removes) Some(supportersOf(new Supporters(parts, fell, gang), statics)) else None
+    if (stratum.isLattice) supporters = all.map(supportersOf(_, statics))
     val noBase = parts.map(_ => Array.empty[Array[Int]]) // the run has its base rows with their ids
     new LoopState(gang.part, gang.tasks, strings, parts, statics, Map.empty, resolved, noBase)
   }
 
   /** Returns the rows to which the rules have to be applied again, once the state is built. */
-  def reapplied: Array[ReappliedRows] = parts.map(p => new ReappliedRows(p, joined(p.index)))
+  def reapplied: Array[ReappliedRows] =
+    if (stratum.isLattice) parts.map(p => new ReappliedRows(p, joined(p.index))) else Array.empty
+
+  /**
+   * Returns the rows of indexes that the rows of the state have to be joined with, once, since rules must not be applied
+   * again under sums: new rows, and those whose targets fell.
+   */
+  def shares: Seq[SideRows] = sharing
+
+  private def toFallen(i: StaticIndexSpec, index: StaticIndex, all: Supporters): Seq[SideRows] =
+    LoopBuilder.resolvedBy(stratum, i).flatMap { rule =>
+      val rows = all.rows(resolved(rule), stratum.rules(rule).head)
+      if (rows.isEmpty) None
+      else Some(new SideRows(i.id, index.only(rows), Map(rule -> resolved(rule).only(rows))))
+    }
 
   /**
    * Returns the rows of relation `r` that new rows may join, and those that may derive fallen rows again. Static rows
@@ -77,7 +99,7 @@ final class GrownState(
   private def supportersOf(all: Supporters, statics: Map[Int, StaticIndex]): Array[Array[Int]] = {
     val byRule = stratum.rules.indices.filter(stratum.rules(_).isAlongRows).map { n =>
       val rule = stratum.rules(n)
-      rule.driver.relation -> all.of(statics(rule.resolvingProbe.index), resolved(n), rule.head)
+      rule.driver.relation -> all.groups(statics(rule.resolvingProbe.index), all.rows(resolved(n), rule.head))
     }
     parts.map(p => byRule.filter(_._1 == p.index).flatMap(_._2.toSeq).distinct.toArray)
   }
@@ -95,14 +117,23 @@ final class GrownState(
       val removal =
         new Removal(old, ids, added.payload, added.nulls, rules.map(r => kept.loop.resolved(r) -> found(r)))
       parts.foreach(_.grow())
-      val (index, insertion) = insert(old.withoutRows, ids, added, keys.size, i.sortedBy.flatMap(found.get))
-      val targets = found.map { case (rule, added) => rule -> insertion.merge(added.sameKind(0), added) }
-      Some(new LostRows(i.id, index, targets, removal))
+      Some(new LostRows(alone(i, old, ids, added, keys.size, found), removal))
     }
   }
 
+  /** Returns changed rows as an index of their own, with their targets by rule. */
+  private def alone(
+      i: StaticIndexSpec, old: StaticIndex, ids: Column, rows: StaticIndex, groups: Int, found: Map[Int, Column])
+      : SideRows = {
+    val (index, insertion) = insert(old.withoutRows, ids, rows, groups, i.sortedBy.flatMap(found.get))
+    new SideRows(i.id, index,
+      found.map { case (rule, added) =>
+        rule -> insertion.merge(added.sameKind(0), added)
+      })
+  }
+
   private def shrink(i: StaticIndexSpec, old: StaticIndex): StaticIndex =
-    lost.find(_.index == i.id).fold(old) { l =>
+    lost.find(_.side.index == i.id).fold(old) { l =>
       LoopBuilder.resolvedBy(stratum, i).foreach(r => resolved(r) = l.removal.without(resolved(r)))
       val index = if (i.isShared) gang.once(l.removal()) else l.removal()
       if (i.isShared) gang.meet() // no task changes what another one still reads
@@ -112,20 +143,20 @@ final class GrownState(
   private def grow(i: StaticIndexSpec, old: StaticIndex): StaticIndex = {
     val rows = blocks(routes.static(i.id))
     val n = rows.map(_.rows).sum
-    def inserted(keys: KeyMap, sortedBy: Option[Column]) = {
-      val ids = interned(i, rows, keys)
-      insert(old, ids, inBlockOrder(i, old, rows, keys), keys.size, sortedBy)
+    def inserted(keys: KeyMap, found: Map[Int, Column]) = {
+      val (ids, added) = (interned(i, rows, keys), inBlockOrder(i, old, rows, keys))
+      if (stratum.isAccumulating) sharing :+= alone(i, old, ids, added, keys.size, found)
+      insert(old, ids, added, keys.size, i.sortedBy.flatMap(found.get))
     }
     if (n == 0) old
     else if (i.isShared) {
-      val (index, insertion) = gang.once(inserted(old.keys, None))
+      val (index, insertion) = gang.once(inserted(old.keys, Map.empty))
       order(i, insertion, targets(i, n))
       gang.meet() // no task changes what another one still reads
       index
     } else {
       val found = targets(i, n)
-      val (index, insertion) =
-        inserted(i.alignedTo.fold(old.keys)(parts(_).keys), i.sortedBy.flatMap(found.get))
+      val (index, insertion) = inserted(i.alignedTo.fold(old.keys)(parts(_).keys), found)
       order(i, insertion, found)
       index
     }
@@ -169,6 +200,8 @@ final class GrownState(
   private def ints(n: Int): Column = Column(new Array[Int](n))
 }
 
-/** Rows that a static index loses: an index of them alone, the targets that rules resolve for them, and the removal. */
-final class LostRows private[state] (
-    val index: Int, val rows: StaticIndex, val targets: Map[Int, Column], private[state] val removal: Removal)
+/** Rows of a static index as one of their own, and the targets that rules resolve for them. */
+final class SideRows private[state] (val index: Int, val rows: StaticIndex, val targets: Map[Int, Column])
+
+/** Rows that a static index loses, and their removal. */
+final class LostRows private[state] (val side: SideRows, private[state] val removal: Removal)

@@ -48,10 +48,18 @@ final class KeptState(
 
 object KeptState {
 
-  /** Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join. */
+  /**
+   * Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join, or
+   * sums along rows of one static side each.
+   */
   def fits(stratum: StratumSpec): Boolean =
-    stratum.isLattice && stratum.inPlace && stratum.relations.forall(r => r.settled && !r.isView) &&
+    (stratum.isLattice && stratum.inPlace || isSumAlongRows(stratum)) &&
+      stratum.relations.forall(r => r.settled && !r.isView) &&
       stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) && isOfTuples(stratum)
+
+  private def isSumAlongRows(stratum: StratumSpec): Boolean =
+    stratum.isAccumulating && stratum.tolerance.isEmpty && stratum.relations.forall(_.dependents.forall(_.isSum)) &&
+      stratum.rules.forall(r => r.isAlongRows && r.probes.length == 1)
 
   /**
    * Tests whether the indexes of a stratum serve runs from other base rows. Keys that rules compute may not come on top

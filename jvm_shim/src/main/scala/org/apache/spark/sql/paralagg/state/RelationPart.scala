@@ -163,6 +163,7 @@ final class RelationPart(
     other.isTraced = isTraced
     other.state = state
     other.pending = other.accumulator()
+    if (stratum.isAccumulating) other.delta = state // so rules read the rows' values
     other.ghost = other.accumulator()
     other.shareGhosts(this)
     other.grow()
@@ -214,6 +215,8 @@ final class RelationPart(
 
   /** Clears, then sets flags of the rows of the current delta. */
   def setFlags(clear: Int = 0, set: Int = 0): Unit = state.setFlags(current, currentSize, clear, set)
+
+  def presentIds: Array[Int] = Array.range(0, math.min(keys.size, state.capacity)).filter(isPresent)
 
   def isPresent(id: Int): Boolean = (state.flags(id) & Accumulator.Present) != 0
 

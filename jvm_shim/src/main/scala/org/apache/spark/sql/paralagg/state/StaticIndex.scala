@@ -38,6 +38,21 @@ final class StaticIndex(
     keys, new Array[Int](1), if (splits == null) null else Array.emptyIntArray,
     payload.map(c => if (c == null) null else c.sameKind(0)), payload.map(_ => null))
 
+  /** Returns the index with these of its rows alone, by ascending positions. */
+  def only(rows: Array[Int]): StaticIndex = {
+    def shifted(positions: Array[Int]) = {
+      var k = 0
+      positions.map { at =>
+        while (k < rows.length && rows(k) < at) k += 1
+        k
+      }
+    }
+    new StaticIndex(
+      keys, shifted(offsets), if (splits == null) null else shifted(splits),
+      payload.map(c => if (c == null) null else c.only(rows)),
+      nulls.map(n => if (n == null) null else rows.map(n(_))))
+  }
+
   /** Returns the groups with rows, ascending. */
   def filled: Array[Int] = Array.range(0, groups).filter(g => offsets(g) < offsets(g + 1))
 

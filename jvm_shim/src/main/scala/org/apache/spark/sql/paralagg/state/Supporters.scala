@@ -26,22 +26,27 @@ private[state] final class Supporters(parts: Array[RelationPart], fell: Array[Ar
     }
   }
 
-  /** Returns the groups of an index with a row whose target, in relation `head`, fell. */
-  def of(index: StaticIndex, targets: Column, head: Int): Array[Int] = {
+  /** Returns the rows of an index whose target, in relation `head`, fell. */
+  def rows(targets: Column, head: Int): Array[Int] = {
     val (mine, others) = (own(head), ghosts(head))
     val found = new LongBuffer
-    var group = 0
-    while (group < index.groups) {
-      var row = index.offsets(group)
-      val end = index.offsets(group + 1)
-      while (row < end) {
-        val target = targets.int(row)
-        if (if (target >= 0) mine.get(target) else others.get(~target)) {
-          found.add(group)
-          row = end
-        } else row += 1
-      }
-      group += 1
+    var row = 0
+    while (row < targets.length) {
+      val target = targets.int(row)
+      if (if (target >= 0) mine.get(target) else others.get(~target)) found.add(row)
+      row += 1
+    }
+    found.trimmed.map(_.toInt)
+  }
+
+  /** Returns the groups of these rows of an index. */
+  def groups(index: StaticIndex, rows: Array[Int]): Array[Int] = {
+    val found = new LongBuffer
+    var (at, group) = (0, 0)
+    while (at < rows.length) {
+      while (index.offsets(group + 1) <= rows(at)) group += 1
+      found.add(group)
+      while (at < rows.length && rows(at) < index.offsets(group + 1)) at += 1
     }
     found.trimmed.map(_.toInt)
   }
