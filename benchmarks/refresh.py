@@ -140,14 +140,19 @@ def changes_of_a_graph(  # noqa: PLR0913, PLR0917 - a case and its queries
 
 
 def change_of_a_part(spark: SparkSession, count: int, rounds: int) -> Iterator[Timing]:
-    """Yield the median of a refresh after one changed row."""
+    """Yield the medians of refreshes after one changed row: a delivery time, and a quantity."""
     parts = Parts(spark, count, FOLDER / "parts")
-    pair = Pair(spark, "parts", "ready day", parts.view)
-    timings = []
-    for _ in range(rounds + 1):
-        parts.change()
-        timings.append(pair.refresh(1))
-    yield median(timings[1:])
+    for query, view, change in (
+        ("ready day", parts.view, parts.change),
+        ("quantities, a sum", parts.quantities, parts.refit),
+    ):
+        pair = Pair(spark, "parts", query, view)
+        timings = []
+        for _ in range(rounds + 1):
+            change()
+            timings.append(pair.refresh(1))
+            print("  " + ", ".join(f"{k} {v:.2f}" for k, v in timings[-1].phases.items()), flush=True)
+        yield median(timings[1:])
 
 
 def day(spark: SparkSession, name: str, commits: int) -> Iterator[Timing]:

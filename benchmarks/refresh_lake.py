@@ -125,8 +125,9 @@ class Parts:
         part, assembly = np.concatenate([part, shared]), np.concatenate([(part - 1) // CHILDREN, other])
         self.first_bought = (count - 2) // CHILDREN + 1
         shutil.rmtree(folder, ignore_errors=True)
-        days = self.dice.integers(1, 4, len(part))
-        write(spark, {"assembly": assembly, "part": part, "days": days}, folder / "structure")
+        days, quantity = (self.dice.integers(1, 4, len(part)) for _ in range(2))
+        columns = {"assembly": assembly, "part": part, "days": days, "quantity": quantity}
+        write(spark, columns, folder / "structure")
         bought = np.arange(self.first_bought, count, dtype=np.int64)
         write(spark, {"part": bought, "days": self.dice.integers(1, 60, len(bought))}, folder / "bought")
 
@@ -135,6 +136,24 @@ class Parts:
         part = int(self.dice.integers(self.first_bought, self.count))
         table = DeltaTable.forPath(self.spark, str(self.folder / "bought"))
         table.update(f"part = {part}", {"days": "pmod(days + 30, 60) + 1"})
+
+    def refit(self) -> None:
+        """Change how many of a part its assembly has: one updated row."""
+        part = int(self.dice.integers(1, self.count))
+        table = DeltaTable.forPath(self.spark, str(self.folder / "structure"))
+        table.update(f"part = {part} AND assembly = {(part - 1) // CHILDREN}", {"quantity": "quantity % 3 + 1"})
+
+    def quantities(self, target: str) -> ra.delta.RecursiveTable:
+        """Return how many of each part the product has, part 0, kept in a table."""
+        return ra.delta.RecursiveTable(
+            self.spark,
+            str(self.folder / f"quantities-{target}"),
+            keys="part",
+            aggs={"n": "sum"},
+            sources={"structure": str(self.folder / "structure")},
+            base=lambda _: self.spark.sql("SELECT 0L AS part, 1L AS n"),
+            step=_count,
+        )
 
     def view(self, target: str) -> ra.delta.RecursiveTable:
         """Return the day on which each part is ready, kept in a table."""
@@ -152,6 +171,11 @@ class Parts:
 def _assemble(d: DataFrame, t: Tables) -> DataFrame:
     s = t["structure"].selectExpr("assembly", "part AS fitted", "days")
     return d.join(s, d.part == s.fitted).selectExpr("assembly AS part", "day + days AS day")
+
+
+def _count(d: DataFrame, t: Tables) -> DataFrame:
+    s = t["structure"].selectExpr("assembly", "part AS fitted", "quantity")
+    return d.join(s, d.part == s.assembly).selectExpr("fitted AS part", "n * quantity AS n")
 
 
 def _labels(t: Tables) -> DataFrame:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kept_table import Table, edge
 from test_maintain import CASES
+from test_maintain_sums import edge as sum_edge
 
 from pyspark_paralagg.backends.kept import StateLostError
 from pyspark_paralagg.maintenance.continuation import NotMaintainableError
@@ -33,6 +34,7 @@ KEPT = (
     "names of components",
     "names of parents",
 )
+KEPT_SUMS = ("quantities", "paths", "two sums over a base of edges")
 KEPT_AFTER_INSERTS = (*KEPT, "strings and nulls")
 """Deletes need all base rows. One of strings and nulls has a null, where those that the state has seen have none."""
 SHARED, PARTITIONED = "100000", "0"
@@ -244,3 +246,46 @@ def test_another_step_is_noticed(spark: SparkSession) -> None:
     other.state = table.state
     with pytest.raises(StateLostError, match="the step is analysed in another way"):
         other.insert([(6, 7, 1)])
+
+
+@pytest.mark.rotates(runs=3)
+@pytest.mark.parametrize("case", KEPT_SUMS)
+def test_sums_equal_a_full_run(parallel: SparkSession, case: str) -> None:
+    """Sums that lose a contribution are added up anew, with what they add to others; new contributions come on top."""
+    parallel.conf.set("spark.paralagg.broadcast.maxBytes", PARTITIONED)
+    rng = random.Random(case)  # noqa: S311 - the same each time
+    nulls = case != "two sums over a base of edges"  # which reads w twice, so a state has to expect nulls of it
+
+    def drawn(count: int) -> list[tuple[Any, ...]]:
+        edges = [sum_edge(rng) for _ in range(count)]
+        return [(src, dst, w if nulls or w is not None else 4) for src, dst, w in edges]
+
+    table = Table(parallel, case, [*drawn(20), (3, 4, None if nulls else 2)])
+    table.change(drawn(2), [])
+    for turn in range(5):
+        gone = rng.sample(table.edges, turn)
+        updated = [(*edge[:2], 7) for edge in gone[:1]]
+        starts = [*table.starts[1:], (rng.randrange(12), 2)] if turn % 2 else None
+        assert "from the kept state" in table.change([*drawn(2), *updated], gone, starts)
+
+
+def test_each_copy_of_a_row_counts_in_a_sum(spark: SparkSession) -> None:
+    table = Table(spark, "quantities", [(1, 2, 3), (1, 2, 3), (2, 3, 1)])
+    table.insert([(3, 4, 1)])
+    assert table.rows_of(4) == [(4, 60)]  # two starts of 5, along two edges of 3
+    assert "from the kept state" in table.change([], [(1, 2, 3)])
+    assert table.rows_of(4) == [(4, 30)]
+    assert "from the kept state" in table.change([], [(1, 2, 3)], [(0, 1), (1, 5)])
+    assert [table.rows_of(node) for node in (1, 2, 3, 4)] == [[(1, 5)], [], [], []]
+    assert "from the kept state" in table.change([(1, 3, 2), (1, 3, -2)], [])
+    assert [table.rows_of(node) for node in (3, 4)] == [[(3, 0)], [(4, 0)]]  # a sum of 0 is a row
+
+
+def test_sums_that_climb_or_overflow_are_left_to_a_run_from_the_stored_rows(spark: SparkSession) -> None:
+    for new, why in (((4, 1, 1), "values climb endlessly"), ((4, 5, 2), "values climb endlessly|a sum overflows")):
+        table = Table(spark, "quantities", [(1, 4, 1), (4, 5, 1), (1, 5, 1)])
+        table.insert([(5, 6, 1)])
+        if new[1] == 5:
+            table.change([], [], [(1, 2**61)])
+        with pytest.raises(StateLostError, match=why):
+            table.insert([new, *[(4, 6, 2)] * (new[1] == 5)])

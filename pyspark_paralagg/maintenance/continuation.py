@@ -148,7 +148,7 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
 
     ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows, and all
     of it if there are several relations; else the rest is lazy. ``whole`` is the fixpoint over ``frames``, which is
-    analysed and not run. ``keeping`` is for its run; sums then are all computed again, and compared with the stored ones.
+    analysed and not run. ``keeping`` is for its run; sums are then all computed again.
 
     Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
     """
@@ -283,9 +283,7 @@ def _recomputed(program: Program, stored: DataFrame, frames: Frames, keeping: Ke
     has_removed = rows.counts(REMOVED).get(True, 0) > 0
     if not has_removed:
         rows = replace(rows, df=rows.df.drop(REMOVED))
-    return Continuation(
-        relation, stored, rows.df, evaluated=whole, rows=rows, keeping=keeping, is_flagged=has_removed
-    )
+    return Continuation(relation, stored, rows.df, evaluated=whole, rows=rows, keeping=keeping, is_flagged=has_removed)
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

@@ -12,7 +12,7 @@ from stage import print_facts
 from views import PROGRAMS, components, has_full_fixpoint
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta import decide
+from pyspark_paralagg.delta import decide, states
 from pyspark_paralagg.delta.record import refreshes
 
 if TYPE_CHECKING:
@@ -80,9 +80,18 @@ def costs(spark: SparkSession) -> dict[str, Any]:
     }
 
 
-def sums(spark: SparkSession) -> dict[str, Any]:
-    """Keep quantities of parts by differences, through inserts, an update, deletes and a duplicate of a row."""
-    lake = Lake(spark, "sums")
+def sums(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    """Keep quantities of parts from a kept state, by differences without one, and after it was evicted."""
+    kept = _sums(spark, "kept")
+    spark.conf.set("spark.paralagg.delta.keepState", "false")
+    differences = _sums(spark, "differences")
+    spark.conf.unset("spark.paralagg.delta.keepState")
+    return {"kept": kept, "differences": differences, "evicted": _sums(spark, "evicted", evicts=True)}
+
+
+def _sums(spark: SparkSession, folder: str, *, evicts: bool = False) -> dict[str, Any]:
+    """Keep quantities of parts through inserts, an update, deletes and a duplicate of a row."""
+    lake = Lake(spark, folder)
     lake.add("edges", [(0, 1, 2), (0, 2, 3), (1, 3, 4), (2, 3, 1), (3, 4, 2), (5, 6, 1)], EDGES)
     lake.add("starts", [(0, 10)], STARTS)
     view = ra.delta.RecursiveTable(
@@ -98,12 +107,15 @@ def sums(spark: SparkSession) -> dict[str, Any]:
         ["DELETE FROM {} WHERE src = 0 AND dst = 1"],
         [],
     ):
+        for state in states._states.values() if evicts else ():
+            state.free(spark)
         done.append(view.refresh(full=False))
         rows.append(lake.rows("need"))
         for change in changes:
             lake.sql(change, "edges")
     return {
         "kinds": [d.kind for d in done],
+        "loaded": [d.loaded for d in done],
         "written": [[d.inserted, d.updated, d.deleted] for d in done],
         "rows": rows,
         "is full": has_full_fixpoint(view),

@@ -39,11 +39,20 @@ def test_deletes_that_cost_more_than_a_full_refresh_are_not_maintained(fact: Cal
     assert result["rows"] == [*([4 * n, n] for n in range(7)), [25, 7]]
 
 
-def test_sums_are_maintained_by_differences(fact: Callable[[str], Any]) -> None:
+@pytest.mark.parametrize(
+    ("how", "loaded"),
+    [
+        ("kept", "only changed rows: the last refresh has kept its state"),
+        ("differences", "all rows: spark.paralagg.delta.keepState is false"),
+        ("evicted", "all rows: executors have no state of the last refresh"),
+    ],
+)
+def test_sums_are_maintained(fact: Callable[[str], Any], how: str, loaded: str) -> None:
     first = {0: 10, 1: 20, 2: 30, 3: 110, 4: 220}
     twice = {0: 10, 1: 40, 2: 30, 3: 190, 4: 380, 5: 380, 6: 380}
     updated = {0: 10, 1: 40, 2: 30, 3: 370, 4: 740}
-    result = fact("sums")
+    result = fact("sums")[how]
+    assert result["loaded"] == ["", loaded, loaded, loaded]
     assert result["kinds"] == ["full", "incremental", "incremental", "incremental"]
     expected = [first, twice, updated, {0: 10, 2: 30, 3: 210, 4: 420}]
     assert result["rows"] == [sorted([n, k] for k, n in rows.items()) for rows in expected]

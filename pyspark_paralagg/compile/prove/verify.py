@@ -168,7 +168,7 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         if kind == "iterated":
             raise UnsupportedError(
                 "PARALAGG_NOT_CONTINUABLE",
-                f"{names[0]} is {kind}, and only a lattice, or sums that keep their state, can continue from stored rows",
+                f"{names[0]} is {kind}, and only a lattice can continue from stored rows",
                 value=kind,
                 place=f"relation {names[0]}",
             )
@@ -176,8 +176,8 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         # the first run, so only the guards matter here.
         decided = _decide(program, names, kind, invariants)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
-        guarded = decided.program if kind == "lattice" else program
-        return guarded, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
+        notes_of_guards = (g.note(program.mode) for g in decided.guards)
+        return decided.program if kind == "lattice" else program, kind, [proved_before, *notes_of_guards]
     given = _given(program, relations)
     if given is not None:
         return program, *given

@@ -1,10 +1,10 @@
 """Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
 
 Each step changes a source by an insert, a delete, an update, a merge, an OPTIMIZE, a VACUUM, a property, or a restore
-of an earlier version, or edits a kept table by hand. Then it refreshes shortest paths, reachability, widest paths, and
-one text (``lake_texts``). A refresh may end in the middle: before its commit, after it and before it has heard of it,
-or because its process is killed. Or it may run beside another one of the same table. The next one has to give the right
-rows. Rows are compared with those computed in Python of what the sources have.
+of an earlier version, or edits a kept table by hand. Then it refreshes shortest paths, reachability, widest paths,
+numbers of paths, and one text (``lake_texts``). A refresh may end in the middle: before its commit, after it and before
+it has heard of it, or because its process is killed. Or it may run beside another one of the same table. The next one
+has to give the right rows. Rows are compared with those computed in Python of what the sources have.
 """
 
 from __future__ import annotations
@@ -91,6 +91,17 @@ def widths(edges: list[tuple[Any, ...]], starts: list[tuple[Any, ...]]) -> list[
     return sorted(best.items())
 
 
+def ways(edges: list[tuple[Any, ...]], starts: list[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Return the number of paths (node, n) along edges to a higher number; copies of edges and starts count."""
+    found: dict[int, int] = {}
+    for node, _ in starts:
+        found[node] = found.get(node, 0) + 1
+    for src, dst, _ in sorted(edges):
+        if src < dst and src in found:
+            found[dst] = found.get(dst, 0) + found[src]
+    return sorted(found.items())
+
+
 class _Walk:
     """Steps over one pair of source tables."""
 
@@ -135,6 +146,9 @@ class _Walk:
         wide = widths(edges, starts)
         if self.lake.rows("narrow") != wide:
             return f"narrow has {self.lake.rows('narrow')}, expected {wide}, of {edges} and {starts}"
+        counts = sorted((node, n) for n, node in self.lake.rows("ways"))
+        if counts != ways(edges, starts):
+            return f"ways has {counts}, expected {ways(edges, starts)}, of {edges} and {starts}"
         return None
 
     def _tables(self) -> list[ra.delta.RecursiveTable]:
@@ -159,7 +173,18 @@ class _Walk:
                 "dst AS node", "least(width, w) AS width"
             ),
         )
-        return [lake.shortest("dist"), reach, narrow, table_of(lake, self._text)]
+        paths = ra.delta.RecursiveTable(
+            lake.spark,
+            lake.path("ways"),
+            keys="node",
+            aggs={"n": "sum"},
+            sources=sources,
+            base=lambda t: t["starts"].selectExpr("node", "1L AS n"),
+            step=lambda d, t: d.join(t["edges"].where("src < dst"), d.node == t["edges"].src).selectExpr(
+                "dst AS node", "n"
+            ),
+        )
+        return [lake.shortest("dist"), reach, narrow, paths, table_of(lake, self._text)]
 
     def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
         owner, name = self.dice.choice(((write, "_write"), (commit.Writer, "_find_commit")))
@@ -264,7 +289,7 @@ class _Walk:
     def edit_target(self, _: str) -> None:
         """Another writer changes a kept table."""
         texts = [t.name for t in self.lake.folder.glob(f"{self._text}*")]
-        target = self.dice.choice(["dist", "reach", "narrow", *texts])
+        target = self.dice.choice(["dist", "reach", "narrow", "ways", *texts])
         if (self.lake.folder / target).exists():
             key = self.lake.read(target).columns[0]
             self.lake.sql(f"DELETE FROM {{}} WHERE {key} = {self.dice.randrange(NODES)}", target)

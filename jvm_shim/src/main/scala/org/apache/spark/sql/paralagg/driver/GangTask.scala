@@ -53,6 +53,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   private val removes = kept.exists(_.falls.isDefined)
   private val restarts = kept.exists(_.restarts)
+  private val continues = kept.exists(k => k.take.isDefined && !k.restarts)
   private val allResults = outputs.map(o => new ResultBlocks(stratum.relations(o), removes))
 
   /** The only relation, in forms of evaluation for one. */
@@ -236,11 +237,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val restarted = if (restarts) Some(FallenRows.restart(parts)) else None
     val base = new ChangedBase(parts, kept.get.base, state.base, rows, routes, adds = stratum.isAccumulating)
     if (isAnywhere(base.isMissing)) throw KeptStates.lost("it does not have all deleted base rows")
-    def checked[T](sums: => T): T =
-      try sums
-      catch { case _: SumOverflow => throw KeptStates.lost("a sum overflows") }
     val fallen = restarted.orElse(kept.flatMap(_.falls).map { f =>
-      checked(new Falling(stratum, state.loop, f, code, gang).search(grown.lost, base.removed)).getOrElse(
+      fitting(new Falling(stratum, state.loop, f, code, gang).search(grown.lost, base.removed)).getOrElse(
         throw new ParalaggException(ErrorCodes.ManyFall, s"more than ${f.most} rows fall.", "run it in full."))
     }).getOrElse(FallenRows.none(parts))
     // Under sums, values may change and become what they were.
@@ -253,7 +251,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     ends("waiting")
     val shares =
       if (!stratum.isAccumulating) parts.map(_ => Array.empty[LoadedRows])
-      else checked(new Shares(stratum, loop, code, gang).along(grown.shares)).map(Array(_))
+      else fitting(new Shares(stratum, loop, code, gang).along(grown.shares)).map(Array(_))
     def starts(p: RelationPart) = base.starts(p, fallen.ids) ++ shares(p.index)
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
       stratum, loop, code, gang, memory, starts, _ => None, None, None, rollOverRows, Some(grown.reapplied),
@@ -270,6 +268,14 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def mayRestart(parts: Array[RelationPart]): Boolean =
     kept.exists(k => k.hasAllBase && k.falls.exists(_.byParents)) &&
       !parts.exists(p => p.isTraced || p.shape.dependents.contains(true))
+
+  /** Does work over a kept state, which does not fit if values climb or overflow: a run of all rows has the last word. */
+  private def fitting[T](work: => T): T =
+    try work
+    catch {
+      case _: EndlessClimb => throw KeptStates.lost("values climb endlessly")
+      case _: SumOverflow => throw KeptStates.lost("a sum overflows")
+    }
 
   /** Tests whether the condition holds in any task. */
   private def isAnywhere(condition: Boolean): Boolean = gang.allreduce(Array(if (condition) 1.0 else 0.0))(0) > 0
@@ -353,10 +359,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     gang.meet()
     ends("code")
     val loaded = System.nanoTime()
-    try run.run()
+    try if (continues) fitting(run.run()) else run.run()
     catch {
-      case _: EndlessClimb if kept.exists(_.take.isDefined) && !restarts =>
-        throw KeptStates.lost("values climb endlessly")
       case climb: EndlessClimb =>
         loop.restartTraced()
         fixpoint(true).trace(climb)
