@@ -244,10 +244,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             if is_lost(problem):
                 raise StateLostError(message_of(problem)) from problem
         raise
-    leaving = 0 if falls is None else rows.counts(REMOVED).get(True, 0)
-    has_removed = leaving > 0
-    if falls is not None and not has_removed:
-        rows = replace(rows, df=rows.df.drop(REMOVED))
+    rows, leaving = (rows, 0) if falls is None else _flagged(rows)
     run = report(changed)
     new_keys = None if run is None else keeping.new_keys(leaving, run.tuples)
     return Continuation(
@@ -258,13 +255,19 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         rows=rows,
         keeping=keeping,
         new_keys=new_keys,
-        is_flagged=has_removed,
+        is_flagged=leaving > 0,
     )
 
 
 def _filled(frames: Frames, rows: Frames) -> dict[str, DataFrame]:
     """Return ``rows`` of all sources, none of those that have no change, with the names that ``assume`` may use."""
     return {name: (rows[name] if name in rows else whole.limit(0)).alias(name) for name, whole in frames.items()}
+
+
+def _flagged(rows: MaterializedRows) -> tuple[MaterializedRows, int]:
+    """Return how many rows leave by the column ``REMOVED``, and the rows, without it if there are none."""
+    leaving = rows.counts(REMOVED).get(True, 0)
+    return (rows if leaving else replace(rows, df=rows.df.drop(REMOVED))), leaving
 
 
 def _recomputed(program: Program, stored: DataFrame, frames: Frames, keeping: Keeping) -> Continuation:
@@ -274,16 +277,14 @@ def _recomputed(program: Program, stored: DataFrame, frames: Frames, keeping: Ke
     relation = program.relation
     [whole] = program.whole(frames, keeping).values()
     changed = without(whole, stored, [c.name for c in relation.columns]).withColumn(REMOVED, F.lit(col=False))
-    leaving = without(stored, whole, [k.name for k in relation.keys]).withColumn(REMOVED, F.lit(col=True))
+    gone = without(stored, whole, [k.name for k in relation.keys]).withColumn(REMOVED, F.lit(col=True))
     try:
-        rows = materialize(changed.unionAll(leaving))  # one query, in which the fixpoint runs once
+        rows = materialize(changed.unionAll(gone))  # one query, in which the fixpoint runs once
     except BaseException:
         keeping.free()
         raise
-    has_removed = rows.counts(REMOVED).get(True, 0) > 0
-    if not has_removed:
-        rows = replace(rows, df=rows.df.drop(REMOVED))
-    return Continuation(relation, stored, rows.df, evaluated=whole, rows=rows, keeping=keeping, is_flagged=has_removed)
+    rows, leaving = _flagged(rows)
+    return Continuation(relation, stored, rows.df, evaluated=whole, rows=rows, keeping=keeping, is_flagged=leaving > 0)
 
 
 def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

@@ -154,31 +154,26 @@ class _Walk:
     def _tables(self) -> list[ra.delta.RecursiveTable]:
         lake = self.lake
         sources = {"edges": lake.path("edges"), "starts": lake.path("starts")}
-        reach = ra.delta.RecursiveTable(
-            lake.spark,
-            lake.path("reach"),
-            keys="node",
-            sources=sources,
+
+        def kept(name: str, **program: Any) -> ra.delta.RecursiveTable:
+            return ra.delta.RecursiveTable(lake.spark, lake.path(name), keys="node", sources=sources, **program)
+
+        reach = kept(
+            "reach",
             base=lambda t: t["starts"].select("node"),
             step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).select(t["edges"].dst.alias("node")),
         )
-        narrow = ra.delta.RecursiveTable(
-            lake.spark,
-            lake.path("narrow"),
-            keys="node",
+        narrow = kept(
+            "narrow",
             aggs={"width": "max"},
-            sources=sources,
             base=lambda t: t["starts"].selectExpr("node", "20L AS width"),
             step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr(
                 "dst AS node", "least(width, w) AS width"
             ),
         )
-        paths = ra.delta.RecursiveTable(
-            lake.spark,
-            lake.path("ways"),
-            keys="node",
+        paths = kept(
+            "ways",
             aggs={"n": "sum"},
-            sources=sources,
             base=lambda t: t["starts"].selectExpr("node", "1L AS n"),
             step=lambda d, t: d.join(t["edges"].where("src < dst"), d.node == t["edges"].src).selectExpr(
                 "dst AS node", "n"

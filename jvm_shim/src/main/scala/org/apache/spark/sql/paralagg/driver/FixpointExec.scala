@@ -74,7 +74,7 @@ case class FixpointExec(
       try {
         val program = if (found.isDefined) spec.appendingStrings.program else spec.program
         val kept = spec.kept.orElse(indexes.map(key =>
-            KeptSpec(found, KeptIndexes.leave(sparkContext, key, run.id), KeptSpec.Other)))
+            KeptSpec(found, KeptIndexes.leave(sparkContext, key, run.id, found), KeptSpec.Other)))
         val job = GangJob(
           run.id, program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
           checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt,

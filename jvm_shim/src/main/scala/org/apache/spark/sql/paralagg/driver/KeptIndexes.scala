@@ -27,13 +27,13 @@ private[paralagg] object KeptIndexes {
     Option(states.get(key)).filterNot(isLive).map(_.name).filter(KeptStates.hasAll(sc, _, tasks))
   }
 
-  /** Returns a name for the state that `run` leaves; None as long as another run is to leave one. */
-  def leave(sc: SparkContext, key: AnyRef, run: Long): Option[Int] = synchronized {
+  /** Returns a name for what `run` leaves; None while another run is to. Frees what is there, but not `found`. */
+  def leave(sc: SparkContext, key: AnyRef, run: Long, found: Option[Int]): Option[Int] = synchronized {
     check(sc)
     if (Option(states.get(key)).exists(isLive)) None
     else {
       val left = new Left(KeptStates.name(sc), run)
-      states.put(key, left)
+      Option(states.put(key, left)).map(_.name).filterNot(found.contains).foreach(KeptStates.free(sc, _))
       Some(left.name)
     }
   }
