@@ -24,6 +24,7 @@ from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation
 from pyspark_paralagg.api.dataframe_method import add_method_where_pyspark_runs
 from pyspark_paralagg.api.datalog import Relations, datalog
 from pyspark_paralagg.api.explain import explain
+from pyspark_paralagg.backends.free_indexes import free_indexes
 from pyspark_paralagg.errors import (
     ConflictError,
     DatalogError,
@@ -79,6 +80,7 @@ __all__ = [
     "doctor",
     "estimate",
     "explain",
+    "free_indexes",
     "graph",
     "h_index",
     "hops",

@@ -268,6 +268,24 @@ def test_the_last_eight_stay(keeping: SparkSession, tmp_path: Path) -> None:
     assert paths(edges.where("w < 21"), (0, 0))[1]
 
 
+def test_freed_indexes_are_loaded_anew(keeping: SparkSession, tmp_path: Path) -> None:
+    edges = stored(keeping, tmp_path / "edges", [(0, 1, 4), (1, 2, 4)])
+    assert [paths(edges, (0, n))[1] for n in range(2)] == [False, True]
+    ra.free_indexes(keeping.newSession())
+    wait_for(lambda: not names(keeping))
+    assert [paths(edges, (0, n))[1] for n in range(2)] == [False, True]
+    ra.free_indexes()
+    ra.free_indexes()  # without effect
+    wait_for(lambda: not names(keeping))
+
+
+def test_nothing_is_freed_without_a_session(keeping: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keeping
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    with pytest.raises(ra.UsageError, match=r"PARALAGG_NO_SESSION.*ra.free_indexes finds no active Spark session"):
+        ra.free_indexes()
+
+
 def test_a_wrong_setting_is_an_error(keeping: SparkSession, tmp_path: Path) -> None:
     keeping.conf.set(KEEP, "yes")
     edges = stored(keeping, tmp_path / "edges", [(0, 1, 4)])

@@ -19,11 +19,11 @@ SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
         "api": 2_700,
-        "backends": 1_885,
+        "backends": 1_920,
         "codes": 1_595,
         "command": 3_920,
-        "compile": 8_990,
-        "connect": 1_740,
+        "compile": 9_030,
+        "connect": 1_745,
         "datalog": 7_850,
         "delta": 2_200,
         "graph": 1_370,
@@ -31,8 +31,8 @@ LINES = {
         "maintenance": 1_735,
         "plan": 760,
         "program": 3_715,
-        "report": 1_480,
-        "session": 2_495,
+        "report": 1_455,
+        "session": 2_505,
         "sql": 450,
         "why": 875,
         "worker": 360,
@@ -48,7 +48,7 @@ LINES = {
     },
     SHIM: {
         "codegen": 980,
-        "driver": 2_365,
+        "driver": 2_460,
         "gang": 610,
         "load": 1_700,
         "loop": 3_000,
@@ -56,7 +56,7 @@ LINES = {
         "plan": 1_955,
         "rules": 315,
         "sql": 1_315,
-        "state": 2_875,
+        "state": 2_850,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""

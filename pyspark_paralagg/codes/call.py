@@ -149,8 +149,8 @@ CALL = (
     ErrorCode(
         "PARALAGG_NO_SESSION",
         "UsageError",
-        cause="`ra.progress()` finds no active Spark session to watch.",
-        remedy="Start a session first, or pass it: `ra.progress(spark=spark)`.",
+        cause="`ra.progress()` or `ra.free_indexes()` finds no active Spark session.",
+        remedy="Start a session first, or pass it: `ra.progress(spark=spark)`, `ra.free_indexes(spark)`.",
         tested_by="tests/test_progress.py::test_a_wrong_conf_and_no_session_are_said",
     ),
 )

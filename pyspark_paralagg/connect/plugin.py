@@ -116,6 +116,11 @@ def report_of(session: SparkSession, run: str) -> str | None:
     return _text(session, {"call": "report", "run": run})
 
 
+def free_indexes(session: SparkSession) -> None:
+    """Free the indexes that queries have left, as ``Bridge.freeIndexes``."""
+    _text(session, {"call": "freeIndexes"})
+
+
 def recursion_in_sql(df: DataFrame) -> str | None:
     """Return the Plan of the recursion in SQL that ``df`` reads, as ``Bridge.recursionInSql``; None without one."""
     return _text(df.sparkSession, {"call": "recursionInSql"}, [df])

@@ -7,7 +7,7 @@ on from it only if that refresh is the last one in the table's log, and no other
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import Keeping, KeptState, StateLostError
 from pyspark_paralagg.report.engine_report import SPARK, describe
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 MAX_STATES = 16
 """So many tables have a state; Spark evicts states before, if memory is needed."""
-
-_WITHOUT_STATE = ("bitmap", "bit_rows", "decomposition", "relation_indexes", "makes_strings")
-"""Parts of a Plan that the shim does not keep (``KeptState.fits``)."""
 
 _states: OrderedDict[str, KeptState] = OrderedDict()
 """By the id of the refresh's record."""
@@ -75,19 +72,11 @@ def keeping_of_whole(spark: SparkSession, program: Program, whole: DataFrame) ->
     if described is None or described["backend"] != SPARK or program.obstacle is not None:
         return None
     strata = described["plan"]["strata"]
-    is_plain = len(strata) == 1 and not any(strata[0][form] for form in _WITHOUT_STATE)
-    if program.adds_only:
-        is_plain = is_plain and all(map(_is_along_rows, strata[0]["rules"]))
+    has_state = len(strata) == 1 and strata[0]["keeps_state"]
     has_checkpoints = conf.read(spark, conf.CHECKPOINT_DIR) is not None  # a kept run has none
-    if not is_plain or has_checkpoints or _obstacle(spark, program) is not None:
+    if not has_state or has_checkpoints or _obstacle(spark, program) is not None:
         return None
     return Keeping(spark, base="whole" if program.adds_only else "new")
-
-
-def _is_along_rows(rule: dict[str, Any]) -> bool:
-    """Return whether a rule goes from a row along the rows of one static index (``KeptState.isSumAlongRows``)."""
-    probes = [step for step in rule["steps"] if step["op"] == "probe"]
-    return len(probes) == 1 and probes[0]["aligned"] and rule["target"]["kind"] == "resolved"
 
 
 def _obstacle(spark: SparkSession, program: Program) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 11
+VERSION = 12
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -296,6 +296,8 @@ class Stratum:
     ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
     ``sent_early``: the relations whose derived rows a task may send before an iteration ends, and then forget.
     ``ends_at``: the number of rows after which a set needs no further iteration.
+    ``keeps_state``: a later run over changed inputs may go on from the state of this one. ``keeps_indexes``: one with
+    other base rows may take its static indexes.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -321,6 +323,8 @@ class Stratum:
     bit_rows: BitRows | None = None
     sent_early: tuple[str, ...] = ()
     ends_at: int | None = None
+    keeps_state: bool = False
+    keeps_indexes: bool = False
 
     @property
     def input_ids(self) -> frozenset[int]:

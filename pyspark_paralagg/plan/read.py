@@ -21,7 +21,7 @@ def plan_from_json(data: dict[str, Any]) -> Plan:
     """Read the result of ``to_json``; raise ``UsageError`` for another schema version.
 
     >>> plan_from_json(Plan("none", (), ()).to_json())
-    Plan(name='none', inputs=(), strata=(), reasons=(), narrower=(), version=11)
+    Plan(name='none', inputs=(), strata=(), reasons=(), narrower=(), version=12)
     """
     if data.get("version") != VERSION:
         raise UsageError(

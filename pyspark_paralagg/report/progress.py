@@ -16,11 +16,11 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.session import conf
 from pyspark_paralagg.session.attach import bridge
-from pyspark_paralagg.session.running import is_connect
+from pyspark_paralagg.session.running import active_session, is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def progress(listener: Listener | None = None, *, spark: SparkSession | None = N
     and their report comes back with the rows. Runs by bitmaps, or value by value, report their start and end, but no
     single iterations.
     """
-    session = spark or _active_session()
+    session = spark or active_session("ra.progress")
     if listener is not None:
         with _open_watch(_Watch(listener), session):
             yield
@@ -209,13 +209,3 @@ def _open_shim(session: SparkSession) -> _Shim | None:
 
 def _progress_from_json(state: dict[str, Any]) -> RunProgress:
     return RunProgress(**{**state, "run": f"{state['backend']}-{state['run']}"})
-
-
-def _active_session() -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - pyspark is optional
-
-    session = SparkSession.getActiveSession()
-    if session is None:
-        message = "ra.progress finds no active Spark session"
-        raise UsageError("PARALAGG_NO_SESSION", message, place="spark", hint="start one, or pass it as spark=")
-    return session

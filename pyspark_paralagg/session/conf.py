@@ -283,7 +283,7 @@ KEEP_INDEXES = Key(
     _truth,
     "Whether a recursion on the Spark engine leaves its loaded indexes in the executors, so that the next one of the "
     "same step over the same files or cached tables reads its base rows alone. They are storage memory, which Spark "
-    "evicts if it needs it for something else; the last eight stay.",
+    "evicts if it needs it for something else; the last eight stay, until `ra.free_indexes()`.",
 )
 
 KEEP_STATE = Key(

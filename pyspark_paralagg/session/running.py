@@ -1,13 +1,24 @@
-"""Check that a session still runs, before its DataFrames are used."""
+"""Find the active session, and check that a session still runs, before its DataFrames are used."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def active_session(caller: str) -> SparkSession:
+    """Return the active session for a function that got none; raise ``PARALAGG_NO_SESSION`` without one."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - pyspark is optional
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        message = f"{caller} finds no active Spark session"
+        raise UsageError("PARALAGG_NO_SESSION", message, place="spark", hint="start one, or pass it as spark=")
+    return session
 
 
 def check_running(spark: SparkSession) -> None:

@@ -93,6 +93,27 @@ def test_an_endless_climb_is_watched_for_where_it_is_possible(program: Program, 
     assert only(program).cycle_check == checked
 
 
+@pytest.mark.parametrize(
+    ("program", "state", "indexes"),
+    [
+        (programs.shortest_paths(), True, True),
+        (programs.components(), True, True),
+        (programs.multi_source(size=1 << 40), True, True),
+        (programs.path_counts(), True, True),
+        (programs.bill_of_materials(), False, True),  # sums whose keys are computed
+        (programs.pagerank(), False, False),  # a rule computes keys that the indexes have ids of
+        (programs.hops(max_iterations=3), False, True),  # a continued run would have other rounds
+        (programs.with_initial(), False, False),
+        (programs.multi_source(), False, False),  # one carried value at a time
+        (programs.closure_left(), False, False),  # bitmaps
+        (programs.closure_non_linear(), False, False),  # the relation is an index, too
+    ],
+)
+def test_what_a_later_run_may_take(program: Program, *, state: bool, indexes: bool) -> None:
+    stratum = only(program)
+    assert (stratum.keeps_state, stratum.keeps_indexes) == (state, indexes)
+
+
 def test_carried_key_and_small_edges_decompose() -> None:
     stratum = only(programs.multi_source())
     assert stratum.relations[0].distribute_by == (0,)

@@ -172,6 +172,24 @@ def shown(spark: SparkSession) -> dict[str, Any]:
     }
 
 
+def kept_indexes(spark: SparkSession, folder: str) -> list[bool]:
+    """Return which of four queries over one graph use kept indexes; they are freed after the second."""
+    spark.createDataFrame([(1, 2), (2, 3)], "src long, dst long").write.parquet(folder)
+    edges = spark.read.parquet(folder)
+    spark.conf.set("spark.paralagg.keepIndexes", "true")
+    used = []
+    for n in range(4):
+        found = spark.range(1, 2 + n).recursive_agg(
+            "id", step=lambda r: r.join(edges, r.id == edges.src).select(edges.dst.alias("id"))
+        )
+        assert found.count() == max(3, 1 + n)
+        used.append("kept indexes" in ra.report(found).form)
+        if n == 1:
+            ra.free_indexes(spark)
+    spark.conf.unset("spark.paralagg.keepIndexes")
+    return used
+
+
 def interrupted(spark: SparkSession) -> float:
     """Cancel a recursion that never ends; return the seconds until its query has ended."""
     base = spark.range(1).selectExpr("id as node", "0D as x")

@@ -15,6 +15,7 @@ from pyspark_paralagg.session.shim import find_jar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from caller import Client
 
@@ -79,6 +80,10 @@ def test_auto_takes_the_spark_engine_and_reports(client: Client) -> None:
     assert (shown["counted"], shown["iterations"], shown["tuples"]) == (7, 10, 10)
     assert "Executor: spark" in shown["explained"]
     assert "  shim     0.1.0 for Spark 4" in shown["doctor"].split("session")[1]
+
+
+def test_indexes_are_kept_and_freed(client: Client, tmp_path: Path) -> None:
+    assert client.ask("kept_indexes", str(tmp_path / "edges")) == [False, True, False, True]
 
 
 @pytest.mark.parametrize(

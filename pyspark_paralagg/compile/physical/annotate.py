@@ -1,8 +1,8 @@
 """Add to a stratum the facts that follow from its rules, so that every engine reads them and none derives them.
 
 They are the fields ``Probe.aligned``, ``Target.local``, ``PlannedRule.reads`` and ``adds_by_target``,
-``StaticIndex.read``, ``aligned_to`` and ``sorted_by``, and ``Stratum.copies_order`` and ``sent_early``. Everything here
-depends on the Plan alone, not on the data.
+``StaticIndex.read``, ``aligned_to`` and ``sorted_by``, and of ``Stratum`` ``copies_order``, ``sent_early``,
+``keeps_state`` and ``keeps_indexes``. Everything here depends on the Plan alone, not on the data.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ class _Annotating:
     def stratum(self) -> Stratum:
         """Return the stratum with annotated rules and indexes."""
         rules = tuple(self._rule(r) for r in self._stratum.rules)
-        return replace(
+        annotated = replace(
             self._stratum,
             rules=rules,
             static_indexes=tuple(_index(i, rules) for i in self._stratum.static_indexes),
             copies_order=self._stratum.ordered_by is not None and self._copies(self._stratum.ordered_by),
             sent_early=hashed_heads(rules),
         )
+        return replace(annotated, keeps_state=_keeps_state(annotated), keeps_indexes=_keeps_indexes(annotated))
 
     def _rule(self, rule: PlannedRule) -> PlannedRule:
         steps = tuple(replace(s, aligned=self._is_aligned(rule, s)) if isinstance(s, Probe) else s for s in rule.steps)
@@ -118,3 +119,42 @@ def _index(index: StaticIndex, rules: tuple[PlannedRule, ...]) -> StaticIndex:
         aligned_to=aligned_to[-1] if aligned_to else None,
         sorted_by=sorting[0] if len(sorting) == 1 else None,
     )
+
+
+def _keeps_state(stratum: Stratum) -> bool:
+    """Return whether the stratum is a lattice in place, or adds up along rows of one static index a rule."""
+    grows = (stratum.relation_class == "lattice" and stratum.in_place) or _adds_along_rows(stratum)
+    has_views = any(d.view for r in stratum.relations for d in r.dependents)
+    is_sorted_everywhere = any(
+        i.placement == "everywhere" and i.aligned_to is None and i.sorted_by is not None for i in stratum.static_indexes
+    )
+    return grows and not has_views and not is_sorted_everywhere and _is_of_tuples(stratum)
+
+
+def _adds_along_rows(stratum: Stratum) -> bool:
+    only_sums = all(d.definition.is_sum for r in stratum.relations for d in r.dependents)
+    is_total = stratum.relation_class == "accumulating" and stratum.tolerance is None
+    return is_total and only_sums and all(map(_goes_along_rows, stratum.rules))
+
+
+def _goes_along_rows(rule: PlannedRule) -> bool:
+    probes = [s for s in rule.steps if isinstance(s, Probe)]
+    return len(probes) == 1 and probes[0].aligned and rule.target.kind == "resolved"
+
+
+def _keeps_indexes(stratum: Stratum) -> bool:
+    """Return whether the static indexes fit other base rows.
+
+    A rule may not compute keys of a relation whose ids the indexes have: each run would add some.
+    """
+    anchored = {i.aligned_to for i in stratum.static_indexes}
+    anchored |= {r.head for r in stratum.rules if r.target.kind == "resolved"}
+    adds_keys = any(r.target.kind == "computed" and r.head in anchored for r in stratum.rules)
+    has_initial = any(r.initial is not None for r in stratum.relations)
+    return bool(stratum.static_indexes) and not has_initial and not adds_keys and _is_of_tuples(stratum)
+
+
+def _is_of_tuples(stratum: Stratum) -> bool:
+    """Return whether an engine evaluates the rules by tuples, and only static indexes are probed."""
+    forms = (stratum.bitmap, stratum.bit_rows, stratum.decomposition)
+    return not (any(forms) or stratum.relation_indexes or stratum.makes_strings)

@@ -12,7 +12,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
-import org.apache.spark.sql.paralagg.driver.{KeptStates, RunRegistry, Sizes}
+import org.apache.spark.sql.paralagg.driver.{KeptIndexes, KeptStates, RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{
   Analysis, Carried, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes, SharedRows
@@ -154,6 +154,9 @@ object Bridge extends Logging {
 
   /** Frees the state with this name, if there is one. */
   def freeKept(session: SparkSession, name: Int): Unit = KeptStates.free(session.sparkContext, name)
+
+  /** Frees the indexes that queries have left for others. */
+  def freeIndexes(session: SparkSession): Unit = KeptIndexes.free(session.sparkContext)
 
   /** Returns the report of the last run of the outermost fixpoint in this DataFrame, or null. */
   def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec.whole)).orNull

@@ -96,7 +96,7 @@ case class FixpointExec(
 
   /** Returns what the indexes of the run are made of, if it may leave them for other queries. */
   private def keptIndexes(loaded: Seq[(Int, SparkPlan)], tasks: Int): Option[AnyRef] =
-    if (spec.kept.isDefined || !truth(FixpointExec.KeepIndexes) || !KeptState.servesOthers(spec.program) ||
+    if (spec.kept.isDefined || !truth(FixpointExec.KeepIndexes) || !spec.program.keepsIndexes ||
       StaticConfs.get(StaticConfs.CheckpointDir).isDefined) None // a checkpoint has ids, which these indexes do not fix
     else
       KnownRows.of(loaded.collect { case (id, plan) if isIndexed(id) => plan }).map { rows =>

@@ -3,6 +3,8 @@ package org.apache.spark.sql.paralagg.driver
 import java.util.{LinkedHashMap => JLinkedHashMap}
 import java.util.Map.Entry
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.SparkContext
 
 /**
@@ -35,6 +37,16 @@ private[paralagg] object KeptIndexes {
       val left = new Left(KeptStates.name(sc), run)
       Option(states.put(key, left)).map(_.name).filterNot(found.contains).foreach(KeptStates.free(sc, _))
       Some(left.name)
+    }
+  }
+
+  /** Frees all states but those that runs have yet to leave. */
+  def free(sc: SparkContext): Unit = synchronized {
+    check(sc)
+    val ended = states.asScala.filterNot(s => isLive(s._2)).toSeq
+    ended.foreach { case (key, left) =>
+      states.remove(key)
+      KeptStates.free(sc, left.name)
     }
   }
 

@@ -3,6 +3,8 @@ package org.apache.spark.sql.paralagg.driver
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.scheduler.TaskLocation
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
+import org.apache.spark.sql.paralagg.codegen.SumOverflow
+import org.apache.spark.sql.paralagg.loop.EndlessClimb
 import org.apache.spark.sql.paralagg.state.KeptState
 import org.apache.spark.storage.{RDDBlockId, StorageLevel}
 
@@ -49,4 +51,12 @@ private[paralagg] object KeptStates {
 
   def lost(why: String) = new ParalaggException(
     ErrorCodes.KeptState, s"the kept state of the last run cannot be used: $why.", "run it from the stored rows.")
+
+  /** Does work over a kept state, which does not fit if values climb or overflow: a run of all rows has the last word. */
+  def fitting[T](work: => T): T =
+    try work
+    catch {
+      case _: EndlessClimb => throw lost("values climb endlessly")
+      case _: SumOverflow => throw lost("a sum overflows")
+    }
 }

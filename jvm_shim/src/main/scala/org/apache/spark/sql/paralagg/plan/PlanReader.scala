@@ -11,7 +11,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
 
 object PlanReader {
-  val Version = 11
+  val Version = 12
 
   def stratum(plan: JValue, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     if (int(plan \ "version") != Version) {

@@ -242,6 +242,8 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val carried: Array[Array[Int]] = array(json \ "carried")(ints)
   val climbLimit: Option[Int] = option(json \ "climb_limit")(int)
   val sentEarly: Array[Int] = array(json \ "sent_early")(reader.relation)
+  val keepsState: Boolean = bool(json \ "keeps_state")
+  val keepsIndexes: Boolean = bool(json \ "keeps_indexes")
 
   def relation(name: String): RelationSpec = relations.find(_.name == name).get
   def input(id: Int): InputSpec = inputs.find(_.id == id).get

@@ -48,31 +48,6 @@ final class KeptState(
 
 object KeptState {
 
-  /**
-   * Tests whether a stratum goes on from a kept state: a lattice in place, of relations that only static sides join, or
-   * sums along rows of one static side each.
-   */
-  def fits(stratum: StratumSpec): Boolean =
-    (stratum.isLattice && stratum.inPlace || isSumAlongRows(stratum)) &&
-      stratum.relations.forall(r => r.settled && !r.isView) &&
-      stratum.staticIndexes.forall(i => !(i.isShared && i.sortedBy.isDefined)) && isOfTuples(stratum)
-
-  private def isSumAlongRows(stratum: StratumSpec): Boolean =
-    stratum.isAccumulating && stratum.tolerance.isEmpty && stratum.relations.forall(_.dependents.forall(_.isSum)) &&
-      stratum.rules.forall(r => r.isAlongRows && r.probes.length == 1)
-
-  /**
-   * Tests whether the indexes of a stratum serve runs from other base rows. Keys that rules compute may not come on top
-   * of those that the indexes know: each run would add some.
-   */
-  def servesOthers(stratum: StratumSpec): Boolean = isOfTuples(stratum) && stratum.staticIndexes.nonEmpty &&
-    stratum.relations.forall(_.initial.isEmpty) &&
-    !stratum.rules.exists(r => r.target.isComputed && isAnchored(stratum, r.head))
-
-  private def isOfTuples(stratum: StratumSpec): Boolean =
-    stratum.relationIndexes.isEmpty && stratum.rules.forall(_.probes.forall(!_.recursive)) &&
-      stratum.bitmap.isEmpty && stratum.bitRows.isEmpty && stratum.decomposition.isEmpty && !stratum.makesStrings
-
   /** Tests whether static rows have ids of a relation's keys. */
   private def isAnchored(stratum: StratumSpec, relation: Int): Boolean =
     stratum.staticIndexes.exists(_.alignedTo.contains(relation)) ||

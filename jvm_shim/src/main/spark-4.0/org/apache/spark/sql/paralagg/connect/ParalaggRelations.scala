@@ -72,6 +72,9 @@ private class Call(session: classic.SparkSession, arguments: JValue, frames: Seq
     case "fixpoint" => fixpoint()
     case "recursionInSql" => row(Bridge.recursionInSql(frames.head))
     case "answerInSql" => Bridge.answerInSql(frames.head, text("answer"))
+    case "freeIndexes" =>
+      Bridge.freeIndexes(session)
+      row(null)
     case "report" => row(Option(ParalaggRelations.runs.get(text("run"))).map(_.report).orNull)
   }).asInstanceOf[classic.DataFrame]
 
