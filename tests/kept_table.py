@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Rows = list[tuple[Any, ...]]
 
+assert not CASES.keys() & sums.CASES.keys(), "a Table finds its case by its name"
+
 
 class Table:
     """A maintained result and its sources, as rows in Python."""

@@ -63,7 +63,7 @@ CASES: dict[str, dict[str, Any]] = {
             )
         ),
     },
-    "doubles": {
+    "sums of doubles": {
         "keys": "node",
         "aggs": {"n": "sum"},
         "base": lambda t: t["starts"].selectExpr("node", "cast(n AS double) AS n"),
@@ -110,7 +110,8 @@ def test_it_equals_a_full_run(spark: SparkSession, case: str, deletes: bool) -> 
         if deletes:
             changes["deleted"] = {"edges": frame(spark, EDGES, gone)}
         found = ra.maintain(old, sources=tables, backend="spark", **changes, **CASES[case])
-        exactness = "; sums of doubles may differ from a full run in their last digits" if case == "doubles" else ""
+        is_rounded = case == "sums of doubles"
+        exactness = "; sums of doubles may differ from a full run in their last digits" if is_rounded else ""
         assert (found.kind, found.reason) == ("incremental", f"the changes of edges can be maintained{exactness}")
         rows, expected, before = found.rows.collect(), full(case, tables).collect(), old.collect()
         assert rounded(rows) == rounded(expected)
