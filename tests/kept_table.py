@@ -73,7 +73,7 @@ class Table:
             rows = {"r": stored}
             run = continue_fixpoint(self.program, rows, self.tables, inserted, deleted, keeping=keeping)["r"]
         else:
-            run = grow_fixpoint(self.program, stored, self.tables, inserted, deleted, self.state)
+            run = grow_fixpoint(self.program, {"r": stored}, self.tables, inserted, deleted, self.state)["r"]
         self._take(run)
         done = None if run.fixpoint is None else ra.report(run.fixpoint)
         self.state = None if run.keeping is None else run.keeping.hand_over(len(self.rows))

@@ -14,7 +14,7 @@ from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -35,7 +35,7 @@ class StateLostError(Exception):
 class KeptState:
     """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it.
 
-    ``rows`` is the number of rows of its relation. ``has_base``: the state has all base rows, too.
+    ``rows`` is the number of rows of its relations. ``has_base``: the state has all base rows, too.
     """
 
     application: str
@@ -61,23 +61,24 @@ class KeptState:
 class Falls:
     """What a run with deleted rows needs: ``removed`` is the step over the rows that the sources have lost.
 
-    The initial rows of its relation are the base rows that those sources have lost. A derivation supports a row if both
-    have the same value in the dependent column at ``by``, fractions within the relative ``tolerance``; None: if both
-    have the same key. ``by_parents``: the last derivation that changed a row is support enough. No more than ``most``
-    rows may fall. The result has a last column ``flag``: true for rows that leave, false for new and changed ones.
+    The initial rows of its relations are the base rows that those sources have lost. A derivation supports a row of the
+    relation at ``n`` if both have the same value in the dependent column at ``by[n]``, fractions within the relative
+    ``tolerance[n]``; None: if both have the same key. ``by_parents``: the last derivation that changed a row is support
+    enough. No more than ``most`` rows may fall. The result has a last column ``flag``: true for rows that leave, false
+    for new and changed ones.
     """
 
     removed: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]
-    by: int | None
-    tolerance: float
+    by: Sequence[int | None]
+    tolerance: Sequence[float]
     by_parents: bool
     most: int
     flag: str
 
     def to_json(self) -> dict[str, Any]:
         """Return what the shim reads (``FallsSpec``)."""
-        by = -1 if self.by is None else self.by
-        limits = {"tolerance": str(self.tolerance), "most": self.most}
+        by = [-1 if at is None else at for at in self.by]
+        limits = {"tolerance": list(map(str, self.tolerance)), "most": self.most}
         return {"by": by, "by_parents": self.by_parents, "flag": self.flag, **limits}
 
 

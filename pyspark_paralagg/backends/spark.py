@@ -155,9 +155,10 @@ class Builder:
                     data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
+                own = data
                 if self._keeping is not None and len(compiled.plan.strata) == 1:
-                    data = self._keeping.kept(data, None if removed is None else step_sources + len(extra))
-                results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
+                    own = self._keeping.kept(data, None if removed is None else step_sources + len(extra))
+                results[name] = analysis.fixpoint(own, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
 
 

@@ -76,7 +76,9 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
         _check_program(program, obstacle, changes)
         single = program.single if isinstance(program, Layers) else None
         if by_cost and (changes.has_deletes or single is None):
-            from_state = single is not None and has_state(spark, single, last.record.id, changes.sources)
+            from_state = isinstance(program, Layers) and all(
+                has_state(spark, part, last.record.id, changed) for part, changed in program.reading(changes.sources)
+            )
             _check_costs(last.costs.full, last.costs.from_state if from_state else last.costs.deletes)
         _check_types(program, changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:

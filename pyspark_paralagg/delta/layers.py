@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -68,13 +68,16 @@ class Layers:
 
     def obstacle_for(self, changed: set[str]) -> str | None:
         """Return why changed rows of the sources ``changed`` cannot be maintained; None if they can."""
+        reasons = (program.obstacle_for(read) for program, read in self.reading(changed))
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def reading(self, changed: set[str]) -> Iterator[tuple[Program, set[str]]]:
+        """Yield the programs that read the sources ``changed``, with these and the lower relations that may change."""
         changed = set(changed)
         for program in self.programs:
-            if (reason := program.obstacle_for(changed)) is not None:
-                return reason
             if program.reads_some(changed):
+                yield program, set(changed)
                 changed |= {source_of(r.name) for r in program.relations}
-        return None
 
     def rejects(self, changed: set[str]) -> bool:
         """Return whether a program reads one of the sources ``changed`` on the right side of an anti join."""

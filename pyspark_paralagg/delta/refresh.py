@@ -11,7 +11,7 @@ Of several layers, each is written before the next one begins, and the target la
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import StateLostError
@@ -20,7 +20,7 @@ from pyspark_paralagg.delta.kept_table import KeptTable
 from pyspark_paralagg.delta.layers import Layers, source_of
 from pyspark_paralagg.delta.record import Consumed, Costs, Record
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.states import forget, keeping_of, keeping_of_whole, remember, state_of
+from pyspark_paralagg.delta.states import carry_over, forget, keeping_of, keeping_of_whole, remember, state_of
 from pyspark_paralagg.delta.tables import Table, companion_places
 from pyspark_paralagg.delta.write import Counts, write_changes
 from pyspark_paralagg.errors import UnsupportedError
@@ -47,6 +47,15 @@ if TYPE_CHECKING:
     from pyspark_paralagg.report.run_report import RunReport
 
 
+@dataclass(frozen=True)
+class _Left:
+    """A run that may have left its state: the recursion, the wish to keep it, and relations of its result."""
+
+    program: Program
+    keeping: Keeping
+    relations: Frames
+
+
 class Refresh:
     """One refresh: a program, its sources at fixed versions, and the target at the version that it had before."""
 
@@ -61,8 +70,8 @@ class Refresh:
         self._began = began
         self._since_1970 = time.time() - (time.perf_counter() - began)
         self._wasted = 0.0
-        self._loaded = ""
-        self._is_from_state = False
+        self._loaded: list[str] = []
+        self._from_state: list[bool] = []
         self._spark = spark
         self._program = program
         self._sources = sources
@@ -76,6 +85,10 @@ class Refresh:
                 columns = {c.name: c.type for c in relations[name].columns}
                 self._tables[name] = KeptTable(Table(spark, place), columns, companion_of=name)
             self._tables[program.target] = self._target
+
+    @property
+    def _is_from_state(self) -> bool:
+        return bool(self._from_state) and all(self._from_state)
 
     @property
     def _companions(self) -> list[KeptTable]:
@@ -137,118 +150,114 @@ class Refresh:
 
     def _full(self, decision: Decision) -> RefreshReport:
         frames, program = self._frames(), self._program
-        if isinstance(program, Layers) and program.single is None:
+        if isinstance(program, Layers):
             return self._full_layers(program, decision, frames)
         whole = program.whole(frames)
-        obstacle, keeping = program.obstacle, None
-        if isinstance(program, Layers) and program.single is not None:
-            obstacle = program.single.obstacle_after(whole)
-            keeping = keeping_of_whole(self._spark, program.single, whole)
-            whole = whole if keeping is None else program.single.whole(frames, keeping)[program.target]
         self._record_time("fixpoint")
-        record = self._record(decision, obstacle)
-        try:
-            commit = self._target.write_all(whole, record)
-            self._record_time("write")
-            if self._last is not None:
-                forget(self._spark, self._last.record.id)
-            run = report(whole)
-            self._remember(record, keeping, run)
-        finally:
-            if keeping is not None:
-                keeping.free()
-        return self._report(decision, commit, run, Counts(int(commit.metrics.get("numOutputRows", 0))))
+        commit = self._target.write_all(whole, self._record(decision, program.obstacle))
+        self._record_time("write")
+        return self._report(decision, commit, report(whole), Counts(_rows_of(commit)))
 
     def _full_layers(self, layers: Layers, decision: Decision, frames: dict[str, DataFrame]) -> RefreshReport:
         record, obstacle = self._record(decision, None), None
-        for program in layers.programs:
-            whole = program.whole(frames)
-            obstacle = obstacle or program.obstacle_after(next(iter(whole.values())))
-            with one_run(whole):
-                self._record_time("fixpoint")
-                for name in _target_last(whole, layers.target):
-                    table = self._tables[name]
-                    commit = table.write_all(whole[name], replace(record, obstacle=obstacle))
-                    frames[source_of(name)] = table.table.read(commit.version)
-                self._record_time("write")
-        counts = Counts(int(commit.metrics.get("numOutputRows", 0)))
-        return self._report(decision, commit, report(whole[layers.target]), counts)
+        left: list[_Left] = []
+        try:
+            for program in layers.programs:
+                whole = program.whole(frames)
+                obstacle = obstacle or program.obstacle_after(next(iter(whole.values())))
+                keeping = keeping_of_whole(self._spark, program, whole)
+                if keeping is not None:
+                    whole = program.whole(frames, keeping)
+                    left.append(_Left(program, keeping, whole))
+                with one_run(whole):
+                    self._record_time("fixpoint")
+                    for name in _target_last(whole, layers.target):
+                        table = self._tables[name]
+                        commit = table.write_all(whole[name], replace(record, obstacle=obstacle))
+                        frames[source_of(name)] = table.table.read(commit.version)
+                    self._record_time("write")
+            if self._last is not None:
+                forget(self._spark, self._last.record.id)
+            self._remember(record, left)
+        finally:
+            for part in left:
+                part.keeping.free()
+        return self._report(decision, commit, report(whole[layers.target]), Counts(_rows_of(commit)))
 
     # --- incremental ---
 
     def _incremental(self, layers: Layers, decision: Decision, backend: str | None) -> RefreshReport:
-        frames, (inserted, deleted) = self._frames(), decision.changes.net_rows()
-        engine, single = continuing_backend(self._spark, backend), layers.single
-        if single is None:
-            return self._incremental_layers(layers, decision, frames, (inserted, deleted), engine)
-        stored = self._target.read()
-        can_keep = engine == "spark"
-        continued = self._grown(single, stored, frames, inserted, deleted) if can_keep else None
-        if continued is None:
-            keeping = keeping_of(self._spark, single, frames) if can_keep else None
-            rows = {layers.target: stored}
-            run = continue_fixpoint(single, rows, frames, inserted, deleted, backend=engine, keeping=keeping)
-            continued = run[layers.target]
-        record = self._record(decision, None)
-        try:
-            written = write_changes(continued, self._target, record, self._record_time)
-            self._remember(record, continued.keeping, written.run)
-            return self._report(decision, written.commit, written.run, written.counts)
-        finally:
-            continued.free()
-
-    def _incremental_layers(
-        self,
-        layers: Layers,
-        decision: Decision,
-        frames: dict[str, DataFrame],
-        changes: tuple[dict[str, DataFrame], dict[str, DataFrame]],
-        engine: str | None,
-    ) -> RefreshReport:
-        (inserted, deleted), record = changes, self._record(decision, None)
+        frames, changes = self._frames(), decision.changes.net_rows()
+        engine, record = continuing_backend(self._spark, backend), self._record(decision, None)
         done: list[Continuation | MaterializedRows] = []
+        left: list[_Left] = []
+        unread: list[Program] = []
         try:
             for program in layers.programs:
                 stored = {r.name: self._tables[r.name].read() for r in program.relations}
-                if program.reads_some({*inserted, *deleted}):
-                    continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine)
+                if program.reads_some({*changes[0], *changes[1]}):
+                    continued = self._continued(program, stored, frames, changes, engine)
                 else:
                     continued = {r.name: Continuation(r, stored[r.name], None) for r in program.relations}
+                    unread.append(program)
                 done += continued.values()
+                record = replace(record, from_state=self._is_from_state)
                 for name in _target_last(continued, layers.target):
-                    table = self._tables[name]
-                    is_lower = name != layers.target
+                    table, is_lower = self._tables[name], name != layers.target
                     written = write_changes(continued[name], table, record, self._record_time, returns_changes=is_lower)
                     source = source_of(name)
                     frames[source] = table.table.read(written.commit.version)
                     done += written.changes
-                    for changed, rows in zip((inserted, deleted), written.changes, strict=False):
+                    for changed, rows in zip(changes, written.changes, strict=False):
                         changed.update({source: rows.df} if rows.count else {})
+                first = next(iter(continued.values()))
+                if first.keeping is not None and first.fixpoint is not None:
+                    left.append(_Left(program, first.keeping, {first.relation.name: first.fixpoint}))
+            self._remember(record, left)
+            for program in unread:
+                self._carry_over(program, record)
             return self._report(decision, written.commit, written.run, written.counts)
         finally:
             for part in done:
                 part.free()
 
-    def _grown(
-        self, program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames
-    ) -> Continuation | None:
-        """Continue from the state that the last refresh has left; None if it left none, or it cannot be used."""
+    def _continued(
+        self,
+        program: Program,
+        stored: Frames,
+        frames: Frames,
+        changes: tuple[Frames, Frames],
+        engine: str | None,
+    ) -> dict[str, Continuation]:
+        """Continue one recursion: from the state that the last refresh has left, or else from its ``stored`` rows."""
+        if engine != "spark":
+            return continue_fixpoint(program, stored, frames, *changes, backend=engine)
+        inserted, deleted = changes
         last = None if self._last is None else self._last.record.id
         try:
             state = state_of(self._spark, program, last, {*inserted, *deleted})
-            self._is_from_state = True
+            self._from_state.append(True)
             grown = grow_fixpoint(program, stored, frames, inserted, deleted, state)
         except StateLostError as why:
-            self._is_from_state = False
-            self._loaded = f"all rows: {why}"
-            return None
-        also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
-        self._loaded = f"only changed rows{also}: the last refresh has kept its state"
-        return grown
+            self._from_state.append(False)
+            self._loaded.append(f"all rows: {why}")
+        else:
+            also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
+            self._loaded.append(f"only changed rows{also}: the last refresh has kept its state")
+            return grown
+        keeping = keeping_of(self._spark, program, frames)
+        return continue_fixpoint(program, stored, frames, *changes, backend=engine, keeping=keeping)
 
-    def _remember(self, record: Record, keeping: Keeping | None, run: RunReport | None) -> None:
-        if keeping is not None and run is not None:
-            remember(self._spark, record.id, keeping, run.tuples)
+    def _carry_over(self, program: Program, record: Record) -> None:
+        if self._last is not None:
+            carry_over(program, self._last.record.id, record.id)
+
+    def _remember(self, record: Record, left: list[_Left]) -> None:
+        """Record the states that the runs of the refresh have ``left``."""
+        for part in left:
+            run = report(next(iter(part.relations.values())))
+            if run is not None:
+                remember(self._spark, part.program, record.id, part.keeping, run.tuples)
 
     def _record(self, decision: Decision, obstacle: str | None) -> Record:
         return Record(
@@ -290,10 +299,14 @@ class Refresh:
             seconds=dict(self._seconds),
             version=None if commit is None else commit.version,
             run=run,
-            loaded=self._loaded if decision.kind == "incremental" else "",
+            loaded="; ".join(dict.fromkeys(self._loaded)) if decision.kind == "incremental" else "",
         )
 
 
 def _target_last(relations: Iterable[str], target: str) -> list[str]:
     """Return the names, companions first: a target whose companions are older would not be noticed."""
     return sorted(relations, key=target.__eq__)
+
+
+def _rows_of(commit: Commit) -> int:
+    return int(commit.metrics.get("numOutputRows", 0))

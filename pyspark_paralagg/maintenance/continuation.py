@@ -198,15 +198,21 @@ def _continue(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     done = materialize_all(changes, of=run)
     return {
         r.name: Continuation(
-            r, stored[r.name], done[r.name].df, fallen.get(r.name), evaluated=run[r.name], rows=done[r.name]
+            r,
+            stored[r.name],
+            done[r.name].df,
+            fallen.get(r.name),
+            evaluated=run[r.name],
+            rows=done[r.name],
+            keeping=keeping,
         )
         for r in program.relations
     }
 
 
 def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
-    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames, state: KeptState
-) -> Continuation:
+    program: Program, stored: Frames, frames: Frames, inserted: Frames, deleted: Frames, state: KeptState
+) -> dict[str, Continuation]:
     """Continue the fixpoint ``stored`` from the state that its run has kept; runs it.
 
     The state loses the rows ``deleted``, of which each copy is there, and the rows that fall by them. Raises
@@ -216,10 +222,8 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
-    none = stored.limit(0)
+    stored_none = {name: rows.limit(0) for name, rows in stored.items()}
     needs_all = bool(deleted) and not state.has_base
-    name = program.relation.name
-    stored_none = {name: none}
     rows_now = reading(frames, stored_none)
     new = program.base_rows(frames) if needs_all else program.candidates(inserted, rows_now, base_only=True)
     before = reading_before(frames, inserted, deleted, stored_none)
@@ -231,11 +235,11 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     base: BaseRows = "changes" if state.has_base else "new"
     if needs_all:
         base = "whole" if program.has_rowwise_base else "all"
-    keeping = Keeping(stored.sparkSession, state, falls, base)
+    keeping = Keeping(next(iter(stored.values())).sparkSession, state, falls, base)
     try:
-        initial = {name: lost.get(name, none)}
-        changed = program.changes(new, _filled(frames, inserted), initial, keeping=keeping)[name]
-        rows = materialize(changed, is_cheap=True)  # a second run, for very many rows, finds no state
+        initial = {name: lost.get(name, none) for name, none in stored_none.items()}
+        changed = program.changes(new, _filled(frames, inserted), initial, keeping=keeping)
+        found = materialize_all(changed, is_cheap=True)  # a second run, for very many rows, finds no state
     except BaseException as problem:
         keeping.free()
         if isinstance(problem, PySparkException | Py4JJavaError):
@@ -244,19 +248,23 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             if is_lost(problem):
                 raise StateLostError(message_of(problem)) from problem
         raise
-    rows, leaving = (rows, 0) if falls is None else _flagged(rows)
-    run = report(changed)
-    new_keys = None if run is None else keeping.new_keys(leaving, run.tuples)
-    return Continuation(
-        program.relation,
-        stored,
-        rows.df,
-        evaluated=changed,
-        rows=rows,
-        keeping=keeping,
-        new_keys=new_keys,
-        is_flagged=leaving > 0,
-    )
+    grown: dict[str, Continuation] = {}
+    for relation in program.relations:
+        name = relation.name
+        rows, leaving = (found[name], 0) if falls is None else _flagged(found[name])
+        run = report(changed[name])
+        new_keys = None if run is None or len(stored) > 1 else keeping.new_keys(leaving, run.tuples)
+        grown[name] = Continuation(
+            relation,
+            stored[name],
+            rows.df,
+            evaluated=changed[name],
+            rows=rows,
+            keeping=keeping,
+            new_keys=new_keys,
+            is_flagged=leaving > 0,
+        )
+    return grown
 
 
 def _filled(frames: Frames, rows: Frames) -> dict[str, DataFrame]:

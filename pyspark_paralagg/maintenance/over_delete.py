@@ -51,24 +51,27 @@ def compares_values(whole: DataFrame, relations: Sequence[Relation]) -> bool:
     return supports_have_the_value(compiled, [r.name for r in relations])
 
 
-def support_of(program: CompiledProgram) -> tuple[int | None, float, bool]:
-    """Return by which dependent column a derivation supports a row of the only relation, and the relative tolerance.
+def support_of(program: CompiledProgram) -> tuple[list[int | None], list[float], bool]:
+    """Return by which dependent column a derivation supports a row, and the relative tolerance, of each relation.
 
     The column is None if every derivation of a row's keys supports it. The last result tells whether the derivation
-    that last changed a row is support enough. It was derived from a *parent*. A parent that changes later is then
-    better than the child, which else had changed, too. So parents lead to base rows, never around a cycle. That holds
-    for sets, and if supports have the value of the row, which nothing else in the row may follow.
+    that last changed a row of the only relation is support enough. It was derived from a *parent*. A parent that
+    changes later is then better than the child, which else had changed, too. So parents lead to base rows, never around
+    a cycle. That holds for sets, and if supports have the value of the row, which nothing else in the row may follow.
     """
     from pyspark_paralagg.compile.prove.find_support import (  # noqa: PLC0415 - as above
         supports_have_the_value,
         value_column,
     )
 
-    [relation] = program.relations
-    value = value_column(relation)
-    if value is None or not supports_have_the_value(program, [relation.name]):
-        return None, 0.0, not relation.dependents
-    return relation.dependents.index(value), _ROUNDING.get(value.column.type, 0.0), len(relation.dependents) == 1
+    relations = program.relations
+    most = max(len(r.dependents) for r in relations)
+    if not supports_have_the_value(program, [r.name for r in relations]):
+        return [None] * len(relations), [0.0] * len(relations), len(relations) == 1 and most == 0
+    values = [(r, value) for r in relations if (value := value_column(r)) is not None]  # all have one
+    by: list[int | None] = [r.dependents.index(value) for r, value in values]
+    tolerances = [_ROUNDING.get(value.column.type, 0.0) for _, value in values]
+    return by, tolerances, len(relations) == 1 and most == 1
 
 
 def fallen_rows(  # noqa: PLR0913 - what is gone, what was there, and how to find it

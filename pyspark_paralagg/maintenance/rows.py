@@ -71,14 +71,17 @@ def one_run(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 
 def materialize_all(
-    frames: Mapping[str, DataFrame], of: Mapping[str, DataFrame] | None = None
+    frames: Mapping[str, DataFrame], of: Mapping[str, DataFrame] | None = None, *, is_cheap: bool = False
 ) -> dict[str, MaterializedRows]:
-    """Run the relations of one recursion, and return their rows; ``frames`` may be queries ``of`` those relations."""
+    """Run the relations of one recursion, and return their rows; ``frames`` may be queries ``of`` those relations.
+
+    A run of several is cheap to read twice: the second job reads what the first one has left.
+    """
     found: dict[str, MaterializedRows] = {}
     try:
         with one_run(frames if of is None else of):
             for name, df in frames.items():
-                found[name] = materialize(df, is_cheap=len(frames) > 1)  # a second job reads what the run has left
+                found[name] = materialize(df, is_cheap=is_cheap or len(frames) > 1)
     except BaseException:
         for rows in found.values():
             rows.free()

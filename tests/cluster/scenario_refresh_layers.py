@@ -25,6 +25,13 @@ STRATA = """
     far(x, x) :- edges(x, _, _), !reach(x).
     far(y, $MIN(d)) :- far(x, d), edges(x, y, _), !reach(y).
 """
+POSITIVE = """
+    even(x, d) :- starts(x, d).
+    odd(y, $MIN(d + w)) :- even(x, d), edges(x, y, w).
+    even(y, $MIN(d + w)) :- odd(x, d), edges(x, y, w).
+    worst(y, $MAX(d)) :- odd(y, d).
+    worst(y, $MAX(d)) :- worst(x, d), edges(y, x, _).
+"""
 SOURCES = ("edges", "starts", "closed")
 
 
@@ -86,6 +93,27 @@ def changes(spark: SparkSession) -> dict[str, Any]:
                        views.rows("far__reach") == views.whole(STRATA, "reach")],
         "explained": str(ra.why(views.view(STRATA, "far"), c0=views.rows("far")[0][0])).splitlines()[0],
     }  # fmt: skip
+
+
+def kept(spark: SparkSession) -> dict[str, Any]:
+    """Each recursion of a text goes on from its state; a change that one of them does not read leaves its state."""
+    rng = random.Random(6)  # noqa: S311 - reproducible
+    views = Views(spark, "kept", (POSITIVE, "worst"))
+    lake = views.lake
+    lake.add("edges", [*edges_of(rng, 9, 14), (1, 2, 1), (2, 1, 1)], EDGES)
+    lake.add("starts", [(0, 0), (1, 5)], STARTS)
+    lake.add("closed", [], EDGES)
+    views.refresh()
+    lake.add("edges", edges_of(rng, 12, 2), EDGES)
+    views.refresh()
+    for change in ("DELETE FROM {} WHERE dst IN (4, 5)", "UPDATE {} SET w = w + 2 WHERE src < 3", "DELETE FROM {}"):
+        lake.sql(change, "edges")
+        views.refresh()
+    return {
+        "same": views.same,
+        "loaded": [r.loaded.replace(": the last refresh has kept its state", "") for r in views.reports[1:]],
+        "companions": [views.rows(f"worst__{name}") == views.whole(POSITIVE, name) for name in ("even", "odd")],
+    }
 
 
 def companions(spark: SparkSession) -> dict[str, Any]:

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.rotates(runs=6, turn=1),
     pytest.mark.slow("two dozen refreshes of Delta tables in one JVM"),
 ]
-SCENARIO = ("refresh_layers", "changes", "companions")
+SCENARIO = ("refresh_layers", "changes", "kept", "companions")
 SECONDS = 1200
 
 
@@ -31,6 +31,16 @@ def test_relations_beside_the_target_are_in_companion_tables(fact: Callable[[str
     result = fact("changes")
     assert result["companions"] == [True, True]
     assert result["explained"].startswith("far(")
+
+
+def test_each_recursion_goes_on_from_its_state(fact: Callable[[str], Any]) -> None:
+    result = fact("kept")
+    assert result["same"] == [True] * 5
+    assert result["companions"] == [True, True]
+    inserted, deleted, *later = result["loaded"]
+    assert inserted == "only changed rows"
+    assert deleted == "only changed rows, and all base rows, since none are kept"
+    assert later == ["only changed rows"] * 2
 
 
 def test_a_companion_that_does_not_fit_is_noticed(fact: Callable[[str], Any]) -> None:

@@ -117,16 +117,20 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
   }
 
   /** Tests whether the best derived row supports row `id`; a null counts as the same value. */
-  private def supports(p: RelationPart, id: Int): Boolean = falls.by < 0 || {
-    val (row, derived) = (p.state, p.pending)
-    val valid = row.valid(falls.by)
-    val hasNull = valid != null && (valid(id) == 0 || derived.valid(falls.by)(id) == 0)
-    hasNull || isSame(p, row.columns(falls.by)(id), derived.columns(falls.by)(id))
+  private def supports(p: RelationPart, id: Int): Boolean = {
+    val by = falls.by(p.index)
+    by < 0 || {
+      val (row, derived) = (p.state, p.pending)
+      val valid = row.valid(by)
+      val hasNull = valid != null && (valid(id) == 0 || derived.valid(by)(id) == 0)
+      hasNull || isSame(p, row.columns(by)(id), derived.columns(by)(id))
+    }
   }
 
   private def isSame(p: RelationPart, old: Long, derived: Long): Boolean = {
-    def isNear(a: Double, b: Double) = a == b || a.isNaN && b.isNaN || math.abs(a - b) <= math.abs(a) * falls.tolerance
-    old == derived || (p.spec.dependents(falls.by).column.dataType match {
+    def isNear(a: Double, b: Double) =
+      a == b || a.isNaN && b.isNaN || math.abs(a - b) <= math.abs(a) * falls.tolerance(p.index)
+    old == derived || (p.spec.dependents(falls.by(p.index)).column.dataType match {
       case DoubleType => isNear(java.lang.Double.longBitsToDouble(old), java.lang.Double.longBitsToDouble(derived))
       case FloatType => isNear(java.lang.Float.intBitsToFloat(old.toInt), java.lang.Float.intBitsToFloat(derived.toInt))
       case _ => false

@@ -115,13 +115,13 @@ object KeptSpec {
 
 /**
  * How a run with removed rows finds the rows that fall. A derivation supports a row of the same value of the dependent
- * column `by`, or, if that is -1, of the same key. Fractions are the same within the relative `tolerance`. No more than
- * `most` rows may fall. `byParents`: if the state knows the row that each row was derived from, only a derivation from
+ * column `by` of its relation, or, if that is -1, of the same key. Fractions are the same within the relative
+ * `tolerance` of the relation. No more than `most` rows may fall. `byParents`: if the state knows the row that each row was derived from, only a derivation from
  * that row supports it. The result has a last column `flag`: true for rows that leave, false for rows that change.
  */
 final class FallsSpec(json: JValue) extends Serializable {
-  val by: Int = int(json \ "by")
-  val tolerance: Double = text(json \ "tolerance").toDouble
+  val by: Array[Int] = ints(json \ "by")
+  val tolerance: Array[Double] = texts(json \ "tolerance").map(_.toDouble)
   val byParents: Boolean = bool(json \ "by_parents")
   val most: Int = int(json \ "most")
   val flag: String = text(json \ "flag")
