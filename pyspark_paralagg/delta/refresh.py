@@ -11,25 +11,19 @@ Of several layers, each is written before the next one begins, and the target la
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.backends.kept import StateLostError
 from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.kept_table import KeptTable
 from pyspark_paralagg.delta.layers import Layers, source_of
 from pyspark_paralagg.delta.record import Consumed, Costs, Record
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.states import carry_over, forget, keeping_of, keeping_of_whole, remember, state_of
+from pyspark_paralagg.delta.runs import Runs
 from pyspark_paralagg.delta.tables import Table, companion_places
 from pyspark_paralagg.delta.write import Counts, write_changes
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.maintenance.continuation import (
-    Continuation,
-    NotMaintainableError,
-    continue_fixpoint,
-    grow_fixpoint,
-)
+from pyspark_paralagg.maintenance.continuation import NotMaintainableError
 from pyspark_paralagg.maintenance.program import continuing_backend
 from pyspark_paralagg.maintenance.rows import MaterializedRows, one_run
 from pyspark_paralagg.report.engine_report import report
@@ -39,21 +33,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.backends.kept import Keeping
     from pyspark_paralagg.delta.tables import Commit, Snapshot
     from pyspark_paralagg.delta.text import WholeText
-    from pyspark_paralagg.maintenance.program import Program
-    from pyspark_paralagg.maintenance.recursion import Frames
+    from pyspark_paralagg.maintenance.continuation import Continuation
     from pyspark_paralagg.report.run_report import RunReport
-
-
-@dataclass(frozen=True)
-class _Left:
-    """A run that may have left its state: the recursion, the wish to keep it, and relations of its result."""
-
-    program: Program
-    keeping: Keeping
-    relations: Frames
 
 
 class Refresh:
@@ -70,14 +53,13 @@ class Refresh:
         self._began = began
         self._since_1970 = time.time() - (time.perf_counter() - began)
         self._wasted = 0.0
-        self._loaded: list[str] = []
-        self._from_state: list[bool] = []
         self._spark = spark
         self._program = program
         self._sources = sources
         self._seconds = dict.fromkeys(("changes", "fixpoint", "write"), 0.0)
         self._target = KeptTable(target, program.columns)
         self._last = self._target.last
+        self._runs = Runs(spark, None if self._last is None else self._last.record.id)
         self._tables: dict[str, KeptTable] = {}
         if isinstance(program, Layers):
             relations = {name: r for name, r in program.relations.items() if name != program.target}
@@ -85,10 +67,6 @@ class Refresh:
                 columns = {c.name: c.type for c in relations[name].columns}
                 self._tables[name] = KeptTable(Table(spark, place), columns, companion_of=name)
             self._tables[program.target] = self._target
-
-    @property
-    def _is_from_state(self) -> bool:
-        return bool(self._from_state) and all(self._from_state)
 
     @property
     def _companions(self) -> list[KeptTable]:
@@ -160,15 +138,10 @@ class Refresh:
 
     def _full_layers(self, layers: Layers, decision: Decision, frames: dict[str, DataFrame]) -> RefreshReport:
         record, obstacle = self._record(decision, None), None
-        left: list[_Left] = []
         try:
             for program in layers.programs:
-                whole = program.whole(frames)
+                whole = self._runs.whole(program, frames)
                 obstacle = obstacle or program.obstacle_after(next(iter(whole.values())))
-                keeping = keeping_of_whole(self._spark, program, whole)
-                if keeping is not None:
-                    whole = program.whole(frames, keeping)
-                    left.append(_Left(program, keeping, whole))
                 with one_run(whole):
                     self._record_time("fixpoint")
                     for name in _target_last(whole, layers.target):
@@ -176,12 +149,9 @@ class Refresh:
                         commit = table.write_all(whole[name], replace(record, obstacle=obstacle))
                         frames[source_of(name)] = table.table.read(commit.version)
                     self._record_time("write")
-            if self._last is not None:
-                forget(self._spark, self._last.record.id)
-            self._remember(record, left)
+            self._runs.remember(record.id)
         finally:
-            for part in left:
-                part.keeping.free()
+            self._runs.free()
         return self._report(decision, commit, report(whole[layers.target]), Counts(_rows_of(commit)))
 
     # --- incremental ---
@@ -190,18 +160,12 @@ class Refresh:
         frames, changes = self._frames(), decision.changes.net_rows()
         engine, record = continuing_backend(self._spark, backend), self._record(decision, None)
         done: list[Continuation | MaterializedRows] = []
-        left: list[_Left] = []
-        unread: list[Program] = []
         try:
             for program in layers.programs:
                 stored = {r.name: self._tables[r.name].read() for r in program.relations}
-                if program.reads_some({*changes[0], *changes[1]}):
-                    continued = self._continued(program, stored, frames, changes, engine)
-                else:
-                    continued = {r.name: Continuation(r, stored[r.name], None) for r in program.relations}
-                    unread.append(program)
+                continued = self._runs.continued(program, stored, frames, changes, engine)
                 done += continued.values()
-                record = replace(record, from_state=self._is_from_state)
+                record = replace(record, from_state=self._runs.are_from_state)
                 for name in _target_last(continued, layers.target):
                     table, is_lower = self._tables[name], name != layers.target
                     written = write_changes(continued[name], table, record, self._record_time, returns_changes=is_lower)
@@ -210,54 +174,12 @@ class Refresh:
                     done += written.changes
                     for changed, rows in zip(changes, written.changes, strict=False):
                         changed.update({source: rows.df} if rows.count else {})
-                first = next(iter(continued.values()))
-                if first.keeping is not None and first.fixpoint is not None:
-                    left.append(_Left(program, first.keeping, {first.relation.name: first.fixpoint}))
-            self._remember(record, left)
-            for program in unread:
-                self._carry_over(program, record)
+            self._runs.remember(record.id)
             return self._report(decision, written.commit, written.run, written.counts)
         finally:
             for part in done:
                 part.free()
-
-    def _continued(
-        self,
-        program: Program,
-        stored: Frames,
-        frames: Frames,
-        changes: tuple[Frames, Frames],
-        engine: str | None,
-    ) -> dict[str, Continuation]:
-        """Continue one recursion: from the state that the last refresh has left, or else from its ``stored`` rows."""
-        if engine != "spark":
-            return continue_fixpoint(program, stored, frames, *changes, backend=engine)
-        inserted, deleted = changes
-        last = None if self._last is None else self._last.record.id
-        try:
-            state = state_of(self._spark, program, last, {*inserted, *deleted})
-            self._from_state.append(True)
-            grown = grow_fixpoint(program, stored, frames, inserted, deleted, state)
-        except StateLostError as why:
-            self._from_state.append(False)
-            self._loaded.append(f"all rows: {why}")
-        else:
-            also = ", and all base rows, since none are kept" if deleted and not state.has_base else ""
-            self._loaded.append(f"only changed rows{also}: the last refresh has kept its state")
-            return grown
-        keeping = keeping_of(self._spark, program, frames)
-        return continue_fixpoint(program, stored, frames, *changes, backend=engine, keeping=keeping)
-
-    def _carry_over(self, program: Program, record: Record) -> None:
-        if self._last is not None:
-            carry_over(program, self._last.record.id, record.id)
-
-    def _remember(self, record: Record, left: list[_Left]) -> None:
-        """Record the states that the runs of the refresh have ``left``."""
-        for part in left:
-            run = report(next(iter(part.relations.values())))
-            if run is not None:
-                remember(self._spark, part.program, record.id, part.keeping, run.tuples)
+            self._runs.free()
 
     def _record(self, decision: Decision, obstacle: str | None) -> Record:
         return Record(
@@ -270,7 +192,7 @@ class Refresh:
             began=self._since_1970,
             wasted=self._wasted,
             has_deletes=decision.changes.has_deletes or bool(self._companions),
-            from_state=self._is_from_state,
+            from_state=self._runs.are_from_state,
             costs=self._costs(),
         )
 
@@ -299,7 +221,7 @@ class Refresh:
             seconds=dict(self._seconds),
             version=None if commit is None else commit.version,
             run=run,
-            loaded="; ".join(dict.fromkeys(self._loaded)) if decision.kind == "incremental" else "",
+            loaded=self._runs.loaded if decision.kind == "incremental" else "",
         )
 
 

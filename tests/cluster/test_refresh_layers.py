@@ -35,12 +35,14 @@ def test_relations_beside_the_target_are_in_companion_tables(fact: Callable[[str
 
 def test_each_recursion_goes_on_from_its_state(fact: Callable[[str], Any]) -> None:
     result = fact("kept")
-    assert result["same"] == [True] * 5
+    assert result["same"] == [True] * 6
     assert result["companions"] == [True, True]
+    changed = "only changed rows: the last refresh has kept its state"
+    base = "only changed rows, and all base rows, since none are kept: the last refresh has kept its state"
     inserted, deleted, *later = result["loaded"]
-    assert inserted == "only changed rows"
-    assert deleted == "only changed rows, and all base rows, since none are kept"
-    assert later == ["only changed rows"] * 2
+    assert inserted == f"even, odd: {changed}; worst: {base}"  # nearer nodes take the place of farther ones
+    assert deleted == f"even, odd: {base}; worst: {changed}"
+    assert later == [changed] * 3
 
 
 def test_a_companion_that_does_not_fit_is_noticed(fact: Callable[[str], Any]) -> None:

@@ -118,13 +118,9 @@ final class Falling(stratum: StratumSpec, kept: LoopState, falls: FallsSpec, cod
 
   /** Tests whether the best derived row supports row `id`; a null counts as the same value. */
   private def supports(p: RelationPart, id: Int): Boolean = {
-    val by = falls.by(p.index)
-    by < 0 || {
-      val (row, derived) = (p.state, p.pending)
-      val valid = row.valid(by)
-      val hasNull = valid != null && (valid(id) == 0 || derived.valid(by)(id) == 0)
-      hasNull || isSame(p, row.columns(by)(id), derived.columns(by)(id))
-    }
+    val (by, row, derived) = (falls.by(p.index), p.state, p.pending)
+    def hasNull = row.valid(by) != null && (row.valid(by)(id) == 0 || derived.valid(by)(id) == 0)
+    by < 0 || hasNull || isSame(p, row.columns(by)(id), derived.columns(by)(id))
   }
 
   private def isSame(p: RelationPart, old: Long, derived: Long): Boolean = {
