@@ -76,7 +76,7 @@ class Table:
             run = grow_fixpoint(self.program, {"r": stored}, self.tables, inserted, deleted, self.state)["r"]
         self._take(run)
         done = None if run.fixpoint is None else ra.report(run.fixpoint)
-        self.state = None if run.keeping is None else run.keeping.hand_over(len(self.rows))
+        self.state = None if run.keeping is None else run.keeping.hand_over({"r": len(self.rows)})
         run.free()
         has_others = self.program.has_witnesses  # their relations have rows, too
         assert done is None or has_others or done.tuples == len(self.rows)

@@ -114,7 +114,7 @@ class Together:
         [tuples] = {d.tuples for d in done.values()}
         assert tuples == sum(map(len, self.rows.values()))
         [kept] = {part.keeping for part in run.values()}
-        self.state = kept.hand_over(tuples)
+        self.state = kept.hand_over({name: len(rows) for name, rows in self.rows.items()})
         assert self.state is not None
         for part in run.values():
             part.free()
@@ -125,7 +125,8 @@ class Together:
         changed, removed = run.upserts(derived.df).collect(), run.removed(derived.df).collect()
         before = {tuple(row) for row in self.rows[name]}
         assert not {tuple(row) for row in changed} & before, "rows that did not change"
-        gone = {row[0] for row in (*changed, *removed)}
+        gone, keys = {row[0] for row in (*changed, *removed)}, {row[0] for row in self.rows[name]}
+        assert run.new_keys == (None if self.state is None else len({row[0] for row in changed} - keys))
         assert {row[0] for row in removed} <= {row[0] for row in before}
         self.rows[name] = [row for row in self.rows[name] if row[0] not in gone] + changed
         assert values(self.rows[name]) == values(self.full()[name].collect())

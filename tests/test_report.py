@@ -181,6 +181,11 @@ def test_balance_of_a_run_is_weighed_by_rows() -> None:
     assert a_report(rounds=()).balance is None
 
 
+def test_rows_at_the_end_are_counted_by_relation() -> None:
+    assert a_report().totals == {"even": 40, "odd": 10}
+    assert a_report(rounds=()).totals == {}
+
+
 def test_pandas_has_a_row_for_each_iteration_and_relation() -> None:
     table = a_report().to_pandas()
     assert list(table.columns) == [*COUNTED, "seconds", "bytes", "balance", "work", "work_balance"]

@@ -6,7 +6,7 @@ that its sources have got since, and runs the Plan of the first one: placement m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyspark_paralagg.plan.plan import Probe
@@ -35,14 +35,14 @@ class StateLostError(Exception):
 class KeptState:
     """A state in the executors of ``application``, by its ``name``, and the step and Plan of the run that left it.
 
-    ``rows`` is the number of rows of its relations. ``has_base``: the state has all base rows, too.
+    ``rows`` is the number of rows of each relation. ``has_base``: the state has all base rows, too.
     """
 
     application: str
     name: int
     step: Step
     compiled: CompiledStep
-    rows: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
     has_base: bool = False
 
     def is_there(self, session: SparkSession) -> bool:
@@ -138,14 +138,21 @@ class Keeping:
         strata = [{**stratum, "static_indexes": indexes}]
         return {**plan, "inputs": [*plan["inputs"], *removed], "strata": strata}
 
-    def hand_over(self, rows: int) -> KeptState | None:
-        """Return the state of ``rows`` rows that the run has left; None if there is none. ``free`` then leaves it."""
+    def hand_over(self, rows: Mapping[str, int]) -> KeptState | None:
+        """Return the state that the run has left, and that ``free`` then leaves; None if there is none.
+
+        ``rows`` is the number of rows of each relation.
+        """
         left, self._left = self._left, None
         return replace(left, rows=rows) if left is not None and left.is_there(self._session) else None
 
-    def new_keys(self, removed: int, rows: int) -> int | None:
-        """Return how many keys a run adds that removes ``removed`` and ends with ``rows`` rows; None: not known."""
-        return None if self._before is None else rows - self._before.rows + removed
+    def new_keys(self, relation: str, removed: int, rows: Mapping[str, int]) -> int | None:
+        """Return how many keys a run adds to a relation that loses ``removed`` ones; None: not known.
+
+        ``rows`` is the number of rows of each relation at its end.
+        """
+        before = {} if self._before is None else self._before.rows
+        return rows[relation] - before[relation] + removed if relation in before and relation in rows else None
 
     def free(self) -> None:
         """Free what is left of the state before the run, and of its own one."""

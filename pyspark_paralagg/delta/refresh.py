@@ -167,9 +167,9 @@ class Refresh:
                 done += continued.values()
                 record = replace(record, from_state=self._runs.are_from_state)
                 for name in _target_last(continued, layers.target):
-                    table, is_lower = self._tables[name], name != layers.target
-                    written = write_changes(continued[name], table, record, self._record_time, returns_changes=is_lower)
-                    source = source_of(name)
+                    table, source = self._tables[name], source_of(name)
+                    is_read = any(later.reads_some({source}) for later in layers.programs)
+                    written = write_changes(continued[name], table, record, self._record_time, returns_changes=is_read)
                     frames[source] = table.table.read(written.commit.version)
                     done += written.changes
                     for changed, rows in zip(changes, written.changes, strict=False):

@@ -112,7 +112,7 @@ class Runs:
         for left in self._left:
             run = report(left.result)
             if run is not None:
-                remember(self._spark, left.program, refresh, left.keeping, run.tuples)
+                remember(self._spark, left.program, refresh, left.keeping, run)
 
     def free(self) -> None:
         """Free the states that were left and not remembered; other runs may follow."""

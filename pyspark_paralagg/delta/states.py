@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.maintenance.program import Program
     from pyspark_paralagg.maintenance.recursion import Frames
+    from pyspark_paralagg.report.run_report import RunReport
 
 MAX_STATES = 32
 """So many recursions of tables have a state; Spark evicts states before, if memory is needed."""
@@ -106,9 +107,9 @@ def carry_over(program: Program, before: str, refresh: str) -> None:
         _states[_key(refresh, program)] = state
 
 
-def remember(spark: SparkSession, program: Program, refresh: str, keeping: Keeping, rows: int) -> None:
-    """Record the state, of ``rows`` rows, that the run of ``program`` in ``refresh`` has left, if it has left one."""
-    state = keeping.hand_over(rows)
+def remember(spark: SparkSession, program: Program, refresh: str, keeping: Keeping, run: RunReport) -> None:
+    """Record the state that a ``run`` of ``program`` in ``refresh`` has left, if it has left one."""
+    state = keeping.hand_over(run.totals)
     if state is not None:
         _states[_key(refresh, program)] = state
     while len(_states) > MAX_STATES:

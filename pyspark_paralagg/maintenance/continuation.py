@@ -231,7 +231,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     falls = None
     if deleted:
         removed, support = program.step_over(_filled(frames, deleted)), support_of(state.compiled.program)
-        falls = Falls(removed, *support, _most_fallen(state.rows), REMOVED)
+        falls = Falls(removed, *support, _most_fallen(sum(state.rows.values())), REMOVED)
     base: BaseRows = "changes" if state.has_base else "new"
     if needs_all:
         base = "whole" if program.has_rowwise_base else "all"
@@ -244,7 +244,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         keeping.free()
         if isinstance(problem, PySparkException | Py4JJavaError):
             if has_too_many_fallen(problem):
-                raise _too_many_fallen(state.rows) from problem
+                raise _too_many_fallen(sum(state.rows.values())) from problem
             if is_lost(problem):
                 raise StateLostError(message_of(problem)) from problem
         raise
@@ -253,7 +253,7 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         name = relation.name
         rows, leaving = (found[name], 0) if falls is None else _flagged(found[name])
         run = report(changed[name])
-        new_keys = None if run is None or len(stored) > 1 else keeping.new_keys(leaving, run.tuples)
+        new_keys = None if run is None else keeping.new_keys(name, leaving, run.totals)
         grown[name] = Continuation(
             relation,
             stored[name],

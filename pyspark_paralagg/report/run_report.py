@@ -63,6 +63,11 @@ class RunReport:
     mapped: int = 0
 
     @property
+    def totals(self) -> dict[str, int]:
+        """Return the number of rows of each relation at the end; empty without ``rounds``."""
+        return {entry["relation"]: entry["total"] for entry in self.rounds}
+
+    @property
     def balance(self) -> float | None:
         """Return the balance of the whole run: the mean over ``rounds``, weighted by delta; None if not counted."""
         counted = [(r["delta"], r["balance"]) for r in self.rounds if r.get("balance") is not None]
