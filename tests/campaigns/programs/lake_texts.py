@@ -25,6 +25,13 @@ TEXTS = {
         far(x, x) :- edges(x, _, _), !reach(x).
         far(y, $MIN(d)) :- far(x, d), edges(x, y, _), !reach(y).
     """,
+    "worst": """
+        even(x, d) :- starts(x, d).
+        odd(y, $MIN(d + w)) :- even(x, d), edges(x, y, w).
+        even(y, $MIN(d + w)) :- odd(x, d), edges(x, y, w).
+        worst(y, $MAX(d)) :- odd(y, d).
+        worst(y, $MAX(d)) :- worst(x, d), edges(y, x, _).
+    """,
     "comes": """
         comes(x, $MCOUNT(w)) :- starts(x, _), w = -1; starts(x, _), w = -2.
         comes(y, $MCOUNT(x)) :- comes(x, n), n >= 2, edges(x, y, _).
@@ -40,7 +47,22 @@ def table_of(lake: Lake, name: str) -> ra.delta.RecursiveTable:
 
 def even(edges: Rows, starts: Rows) -> Rows:
     """Return the shortest ways of an even number of edges: of at least one to a node that is not closed."""
-    closed = {node for node, dist in starts if dist > 4}
+    best = _ways(edges, starts, {node for node, dist in starts if dist > 4})
+    return sorted((node, dist) for (node, parity), dist in best.items() if parity == 0)
+
+
+def worst(edges: Rows, starts: Rows) -> Rows:
+    """Return the longest of the shortest ways of an odd number of edges to nodes that a node reaches."""
+    most = {node: dist for (node, parity), dist in _ways(edges, starts, set()).items() if parity == 1}
+    for _ in range(len(edges) + 1):
+        for src, dst, _ in edges:
+            if dst in most:
+                most[src] = max(most[dst], most.get(src, most[dst]))
+    return sorted(most.items())
+
+
+def _ways(edges: Rows, starts: Rows, closed: set[int]) -> dict[tuple[int, int], int]:
+    """Return the shortest ways by node and parity; those of an odd number of edges do not go on to ``closed`` nodes."""
     best: dict[tuple[int, int], int] = {}
     for node, dist in starts:
         best[node, 0] = min(dist, best.get((node, 0), dist))
@@ -54,7 +76,7 @@ def even(edges: Rows, starts: Rows) -> Rows:
                 by, to = best[src, parity] + w, (dst, 1 - parity)
                 if by < best.get(to, by + 1):
                     best[to], is_new = by, True
-    return sorted((node, dist) for (node, parity), dist in best.items() if parity == 0)
+    return best
 
 
 def far(edges: Rows, starts: Rows) -> Rows:
@@ -81,4 +103,4 @@ def comes(edges: Rows, starts: Rows) -> Rows:
     return sorted((node, len(those)) for node, those in friends.items())
 
 
-EXPECTED = {"even": even, "far": far, "comes": comes}
+EXPECTED = {"even": even, "far": far, "worst": worst, "comes": comes}
