@@ -248,12 +248,13 @@ def grow_fixpoint(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
             if is_lost(problem):
                 raise StateLostError(message_of(problem)) from problem
         raise
+    run = report(next(iter(changed.values())))  # one for all relations
+    totals = {} if run is None else run.totals
     grown: dict[str, Continuation] = {}
     for relation in program.relations:
         name = relation.name
         rows, leaving = (found[name], 0) if falls is None else _flagged(found[name])
-        run = report(changed[name])
-        new_keys = None if run is None else keeping.new_keys(name, leaving, run.totals)
+        new_keys = keeping.new_keys(name, leaving, totals)
         grown[name] = Continuation(
             relation,
             stored[name],
