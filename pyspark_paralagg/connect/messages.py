@@ -42,6 +42,13 @@ def names(relation: Message) -> Iterator[str]:
             yield from names(child)
 
 
+def one_row() -> Message:
+    """Return a relation of one row."""
+    from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc
+
+    return proto.Relation(range=proto.Range(end=1, step=1))
+
+
 def call_in(relation: Message) -> Iterator[Message]:
     """Yield the calls of the shim in ``relation``, the outermost first (``plugin``)."""
     from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc

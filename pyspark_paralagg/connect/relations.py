@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark_paralagg.connect.calls import alike, function, may_be_null
 from pyspark_paralagg.connect.expressions import Expressions, Named
-from pyspark_paralagg.connect.messages import plan_ids
+from pyspark_paralagg.connect.messages import one_row, plan_ids
 from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.scope import Attribute, Scope, merged
 from pyspark_paralagg.program.expr import Call, Expr, Lit, to_json
@@ -194,7 +194,7 @@ class Relations:
             "op": "aggregate", "child": child.data, "keys": [to_json(k.expr) for k in keys],
             "outputs": node.data["exprs"],
         }  # fmt: skip
-        return replace(node, data=data)
+        return replace(node, data=data if keys else data | {"one_row": self._source(one_row()).data})
 
     def _subquery_alias(self, body: Message) -> Node:
         child = self.node(body.input)

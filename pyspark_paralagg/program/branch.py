@@ -13,6 +13,7 @@ from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, substitute
 from pyspark_paralagg.program.instead import instead_of, instead_of_aggregate
 from pyspark_paralagg.program.names import fresh_name
+from pyspark_paralagg.program.no_rows import changes_nothing, over_no_rows
 from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 from pyspark_paralagg.program.traced import step_columns
@@ -30,13 +31,17 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch; ``outputs`` maps output column ids to expressions; ``group_keys`` is set below an aggregate."""
+    """A branch; ``outputs`` maps output column ids to expressions; ``group_keys`` is set below an aggregate.
+
+    ``is_of_no_rows``: the row that an aggregate without keys returns if it reads no rows.
+    """
 
     leaves: tuple[Leaf, ...]
     conditions: tuple[Expr, ...]
     outputs: dict[str, Expr]
     names: dict[str, str]
     group_keys: tuple[Expr, ...] | None = None
+    is_of_no_rows: bool = False
 
     def inline(self, expr: Expr) -> Expr:
         """Return ``expr`` over the leaves' columns."""
@@ -158,6 +163,8 @@ class _Grouped:
 
     def value(self, expr: Expr, d: Dependent) -> Expr:
         """Return the value of each row that the relation's own aggregate turns into the result of the branch's."""
+        if self.branch.is_of_no_rows:
+            return self._of_no_rows(expr, d)
         if isinstance(expr, Call) and expr.fn.startswith("agg:"):
             return self._argument(expr, d)
         if isinstance(expr, Call) and expr.fn in ("Cast", "Coalesce") and d.definition.is_sum:
@@ -173,6 +180,13 @@ class _Grouped:
             if expr.fn == "Multiply" and _is_function_of(left, self.branch.group_keys or ()):
                 return replace(expr, args=(left, self.value(right, d)))
         return self._refuse(expr, d)
+
+    def _of_no_rows(self, expr: Expr, d: Dependent) -> Expr:
+        """Return the value over no rows. The row is added even if there are rows, so it must not change their value."""
+        value = over_no_rows(expr)
+        if value is None or not changes_nothing(value, d):
+            self._refuse(expr, d)
+        return value
 
     def _argument(self, call: Call, d: Dependent) -> Expr:
         fn = call.fn.removeprefix("agg:")

@@ -56,9 +56,11 @@ def program_from_step(
         column_ids = {c["name"]: c["col"] for c in step["columns"]}
         reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
         branches = reader.branches(step["plan"])
-        for n, branch in enumerate(branches):
-            rule = to_rule(relation, column_ids, branch, branch_place(relation.name, n + 1, len(branches)))
-            rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, n + 1) else rule)
+        number, count = 0, sum(not b.is_of_no_rows for b in branches)
+        for branch in branches:
+            number += not branch.is_of_no_rows  # the row of no rows belongs to the branch before it
+            rule = to_rule(relation, column_ids, branch, branch_place(relation.name, number, count))
+            rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, number) else rule)
     setting = Setting(**step_json["setting"]) if "setting" in step_json else Setting()
     return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), setting=setting, **options)
 
@@ -128,7 +130,7 @@ class _StepReader:
             case "distinct":
                 return self._distinct(node)
             case "aggregate":
-                return [self._aggregate(node, b) for b in self.branches(node["child"])]
+                return self._aggregate(node)
             case other:
                 return self._refuse(f"{node.get('name', other)} in the step")
 
@@ -211,12 +213,19 @@ class _StepReader:
             self._refuse("distinct under an aggregate that counts repetitions")
         return self.branches(node["child"])
 
-    def _aggregate(self, node: dict[str, Any], branch: Branch) -> Branch:
-        if branch.group_keys is not None:
+    def _aggregate(self, node: dict[str, Any]) -> list[Branch]:
+        keys = tuple(self._expr(k) for k in node["keys"])
+        outputs = {o["col"]: self._expr(o["expr"]) for o in node["outputs"]}
+        branches = self.branches(node["child"])
+        if any(b.group_keys is not None for b in branches):
             self._refuse("an aggregate above an aggregate")
-        keys = tuple(branch.inline(self._expr(k)) for k in node["keys"])
-        outputs = {o["col"]: branch.inline(self._expr(o["expr"])) for o in node["outputs"]}
-        return branch.project(outputs).group(keys)
+        grouped = [
+            b.project({c: b.inline(e) for c, e in outputs.items()}).group(tuple(map(b.inline, keys))) for b in branches
+        ]
+        if not node.get("one_row"):
+            return grouped
+        of_no_rows = replace(self._leaf(node["one_row"]), group_keys=(), is_of_no_rows=True)
+        return [*grouped, of_no_rows.project(outputs)]
 
     def _expr(self, data: dict[str, Any]) -> Expr:
         expr = from_json(data)

@@ -79,7 +79,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       ("op" -> "distinct") ~ ("child" -> node(d.child))
     case a: Aggregate =>
       ("op" -> "aggregate") ~ ("child" -> node(a.child)) ~
-        ("keys" -> JArray(a.groupingExpressions.map(expression).toList)) ~ ("outputs" -> named(a.aggregateExpressions))
+        ("keys" -> JArray(a.groupingExpressions.map(expression).toList)) ~
+        ("outputs" -> named(a.aggregateExpressions)) ~
+        ("one_row" -> (if (a.groupingExpressions.isEmpty) Some(node(Analysis.oneRow)) else None))
     case h: ResolvedHint => node(h.child)
     case other =>
       ("op" -> "unsupported") ~ ("name" -> other.nodeName) ~ ("children" -> JArray(other.children.map(node).toList))
@@ -170,6 +172,9 @@ object Analysis {
 
   /** The user's name of a plan: a table, a view or `alias("…")`. */
   private val Name = TreeNodeTag[String]("paralagg.name")
+
+  /** Returns a plan of one row: an aggregate without groups has a row even if it reads none. */
+  private def oneRow: LogicalPlan = Project(Seq(Alias(Literal(true), "one")()), OneRowRelation())
 
   /** Removes aliases, and replaces the functions that Spark replaces before execution. */
   private def prepare(plan: LogicalPlan): LogicalPlan = {
