@@ -4,7 +4,8 @@
     no filter on a sum        a part of a sum may pass a filter that the whole fails
     values linear             f(a + b) = f(a) + f(b): property 2, G o F' o G = G o F', of sums
 
-Each claim is decided by the rule system (``linear``), then small values, then z3.
+Each claim is decided by the rule system (``linear``), then small values, then z3. A value that is linear only up to
+rounding, and a decimal that is null where it overflows, are proved ``of_whole_values``: the stratum is *iterated*.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving, bounds_of
 from pyspark_paralagg.compile.prove.counterexample import against_constant, against_linear
 from pyspark_paralagg.compile.prove.decide import Decision, read_by
 from pyspark_paralagg.compile.prove.invariants import assumable_in, premises_of, unhoisted
-from pyspark_paralagg.compile.prove.linear import degree
+from pyspark_paralagg.compile.prove.linear import Degree, degree
 from pyspark_paralagg.compile.prove.render import render_constant, render_linear
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
 from pyspark_paralagg.compile.prove.verdict import Judgement, Proved, Refuted, Unknown, Verdict
@@ -25,6 +26,7 @@ from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluat
 from pyspark_paralagg.compile.rewrite.scope import dependents_in, recursive_atoms, variables
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.program.expr import Col, Expr, columns, walk
+from pyspark_paralagg.program.functions.value_range import decimal_digits
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _CODE = "PARALAGG_NOT_LINEAR"
 _NULLS = "write coalesce(..., 0) around each of {}, as one may arrive without the other, "
+_RULES = "the rules of linear expressions"
+_NULL_SUMS = "without ANSI mode, a sum of decimals that overflows is null"
 _COPIES = "only copies of its columns are proved"
 
 
@@ -120,7 +124,7 @@ class _RuleCheck:
         name = d.column.name
         claim = f"{name} = {show(expr)} is linear under {d.aggregator}"
         nullable = frozenset(n for n, c in self._sums.items() if c.nullable and n not in self._present)
-        expr_degree = degree(expr, frozenset(self._sums), nullable)
+        expr_degree = degree(expr, frozenset(self._sums), nullable, self._facts.setting)
         if expr_degree == "const":
             problem = f"{name} = {show(expr)} reads no sum, so it counts reached keys instead of rows"
             hint = f"multiply the recursive {name} by the value of each row"
@@ -128,15 +132,23 @@ class _RuleCheck:
             return self._judgement(claim, Refuted(example), problem, name)
         sums = frozenset(self._sums) & columns(expr)
         decision = Decision(
-            rules=lambda _: Proved("the rules of linear expressions") if expr_degree in ("linear", "zero") else None,
+            rules=lambda _: self._by_rules(expr_degree, d),
             sampled=lambda: against_linear(expr, sums, nullable & sums, self._facts),
             claim=self._claim("linear", expr, d.aggregator),
             render=lambda left, right: render_linear(expr, sums, left, right),
         )
         verdict = decision.verdict(self._facts, read_by((expr,), self._assumable))
         found = self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
-        is_linear_without_nulls = degree(expr, sums) == "linear"
+        is_linear_without_nulls = degree(expr, sums) in ("linear", "rounded")
         return replace(found, instead=_NULLS.format(", ".join(sorted(sums)))) if is_linear_without_nulls else found
+
+    def _by_rules(self, expr_degree: Degree, d: Dependent) -> Verdict | None:
+        if expr_degree not in ("linear", "zero", "rounded"):
+            return None
+        is_rounded = expr_degree == "rounded"
+        if decimal_digits(d.column.type) and not self._facts.setting.ansi:
+            return Proved(_RULES, (_NULL_SUMS,), is_rounded=is_rounded, of_whole_values=True)
+        return Proved(_RULES, is_rounded=is_rounded, of_whole_values=is_rounded)
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Judgement:
         """Judge the columns of a user-defined aggregator: it needs an inverse, and only copies are proved."""

@@ -307,12 +307,14 @@ class Encoder:
             return arg.value
         if not is_numeric(source) or not is_numeric(target):
             return None
+        is_decimal = decimal_digits(target) is not None
         if not self.is_exact:
             if is_integral(target) and not is_integral(source):
                 whole = self.z3.ToInt
                 return self.z3.If(arg.value >= 0, whole(arg.value), -whole(-arg.value))
-            is_rounded = "decimal" in source + target and not is_integral(source)
-            return None if is_rounded else self._as(arg, target).value
+            # Arithmetic of doubles rounds as well, but no number in the loop has fewer digits than they.
+            is_kept = is_exact_cast(source, target) or (is_integral(source) and (target == "double" or is_decimal))
+            return self._as(arg, target).value if is_kept else None
         # A narrower integer, or fewer digits before the point, holds the number exactly or overflows.
         is_kept = is_integral(source) and not is_float(target)
         return self._as(arg, target).value if is_kept or is_exact_cast(source, target) else None

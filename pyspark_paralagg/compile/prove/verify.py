@@ -2,6 +2,7 @@
 
     min, max, any, all, bits, min_by, sets    lattice        every value and filter moves with its aggregator
     sum, count                                accumulating   every rule is linear in them
+    sum                                       iterated       every rule is linear but for a rounding
     mode="iterate", or initial rows           iterated       nothing to prove
 
 A refuted claim raises a ``VerificationError`` with a counterexample. So does a claim that is neither proved nor
@@ -164,20 +165,7 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
 def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -> tuple[Program, str, list[str]]:
     relations = [program.relation(n) for n in names]
     if any(r.settled for r in relations):
-        kind = "iterated" if program.mode == "iterate" else _kind(program, names)
-        if kind == "iterated":
-            raise UnsupportedError(
-                "PARALAGG_NOT_CONTINUABLE",
-                f"{names[0]} is {kind}, and only a lattice can continue from stored rows",
-                value=kind,
-                place=f"relation {names[0]}",
-            )
-        # A proof relies on facts about all base rows, and a continued run has only later ones. The steps were proved in
-        # the first run, so only the guards matter here.
-        decided = _decide(program, names, kind, invariants)
-        proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
-        notes_of_guards = (g.note(program.mode) for g in decided.guards)
-        return decided.program if kind == "lattice" else program, kind, [proved_before, *notes_of_guards]
+        return _continued(program, names, invariants)
     given = _given(program, relations)
     if given is not None:
         return program, *given
@@ -194,9 +182,47 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         shown = show_incremental(program, names) if kind == "accumulating" else []
         reason = f"{initial} has initial rows, which the first round may not derive"
         return program, "iterated", [reason, *notes, *shown]
-    if kind == "accumulating":
-        return program, kind, ["every rule is linear in its sums", *notes]
-    return decided.program, kind, ["every rule is monotone", *notes]
+    if kind == "lattice":
+        return decided.program, kind, ["every rule is monotone", *notes]
+    inexact = _of_whole_values(decided)
+    if inexact is not None:
+        _check_iterable(relations)
+    whole = f"{inexact}, so each round computes all rows from whole values"
+    kind, reason = ("iterated", whole) if inexact else ("accumulating", "every rule is linear in its sums")
+    return program, kind, [reason, *notes]
+
+
+def _continued(program: Program, names: tuple[str, ...], invariants: Invariants) -> tuple[Program, str, list[str]]:
+    """Return the class of a stratum that goes on from stored rows, and the reasons."""
+    kind = "iterated" if program.mode == "iterate" else _kind(program, names)
+    if kind == "iterated":
+        raise _not_continuable(names[0], kind)
+    # A proof relies on facts about all base rows, and a continued run has only later ones. The steps were proved in
+    # the first run, so only the guards matter here.
+    decided = _decide(program, names, kind, invariants)
+    if _of_whole_values(decided) is not None:
+        raise _not_continuable(names[0], "iterated")
+    proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
+    notes_of_guards = (g.note(program.mode) for g in decided.guards)
+    return decided.program if kind == "lattice" else program, kind, [proved_before, *notes_of_guards]
+
+
+def _of_whole_values(decided: _Decided) -> str | None:
+    """Return why each round has to compute all rows; None if all judgements hold of differences."""
+    for j in decided.judgements:
+        if isinstance(j.verdict, Proved) and j.verdict.of_whole_values:
+            why = "is linear only up to rounding" if j.verdict.is_rounded else "may overflow to null"
+            return f"{j.column} {why}"
+    return None
+
+
+def _not_continuable(relation: str, kind: RelationClass) -> UnsupportedError:
+    return UnsupportedError(
+        "PARALAGG_NOT_CONTINUABLE",
+        f"{relation} is {kind}, and only a lattice can continue from stored rows",
+        value=kind,
+        place=f"relation {relation}",
+    )
 
 
 def _given(program: Program, relations: list[Relation]) -> tuple[str, list[str]] | None:

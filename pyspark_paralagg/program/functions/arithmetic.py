@@ -72,7 +72,7 @@ def to_scale(range_: Range, type_: str) -> Range:
     )
 
 
-def _keeps_scale(call: Call) -> bool:
+def keeps_scale(call: Call) -> bool:
     """Return whether a decimal result has all digits of the exact one."""
     result = decimal_digits(call.type)
     if result is None:
@@ -98,7 +98,7 @@ def _shape(call: Call, args: Args, setting: Setting) -> Shape | None:
     directions, results = _analyse(call.fn, call.type, types, args)
     if results is None:
         return None
-    if not _keeps_scale(call) or call.fn == "Divide":
+    if not keeps_scale(call) or call.fn == "Divide":
         results = to_scale(results, call.type)
     range_, wraps, overflows_to_null = fit(results, call.type, setting)
     nulls: list[NullWhen] = ["some" if overflows_to_null else "never"] * len(types)
@@ -113,7 +113,7 @@ def _strict(call: Call, args: Args, n: int) -> Strictness:
     exact: Strictness = "rounded" if is_float(call.type) else "exact"
     if call.fn in ("UnaryMinus", "UnaryPositive"):
         return "exact"
-    if not _keeps_scale(call):
+    if not keeps_scale(call):
         return "no"
     other = args[1 - n] if len(args) == 2 else None  # noqa: PLR2004 - a binary operator
     if other is None or math.inf in other or -math.inf in other or other.has_nan:

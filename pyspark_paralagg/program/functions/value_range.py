@@ -29,6 +29,8 @@ MAX_32 = float.fromhex("0x1.fffffep127")
 TINY_32 = float.fromhex("0x1p-149")
 MICROSECONDS_PER_DAY = 86_400_000_000
 
+MAX_DIGITS = 38
+"""The most digits of a decimal."""
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 # Spark documents 0001-01-01 to 9999-12-31 for dates and timestamps.
