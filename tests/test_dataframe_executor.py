@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from pyspark.sql.types import LongType
 from rows import assert_same_rows, frame, rows_of
@@ -17,6 +18,8 @@ from pyspark_paralagg.backends.spark import SparkBackend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.program.program import Mode
 
 pytestmark = pytest.mark.rotates(runs=3)
 
@@ -153,7 +156,7 @@ def test_python_udf_is_taken_with_its_reason(spark: SparkSession, caplog: pytest
 
     base = frame(spark, "node bigint, hops bigint", [(1, 0)])
     with caplog.at_level(logging.WARNING, logger="pyspark_paralagg"):
-        found = base.recursive_agg("node", {"hops": "min"}, step=step)
+        found = base.recursive_agg("node", {"hops": "min"}, step=step, mode="trust")
     assert_same_rows(rows_of(found), [(1, 0), (2, 1), (3, 2)])
     report = ra.report(found)
     assert report is not None
@@ -161,8 +164,38 @@ def test_python_udf_is_taken_with_its_reason(spark: SparkSession, caplog: pytest
     assert "Python UDF" in report.reason
     assert "Python UDF" in caplog.text
     assert report.reason in ra.explain(found)
-    with pytest.raises(ra.UnsupportedError, match="Python UDF"):
-        base.recursive_agg("node", {"hops": "min"}, step=step, backend="spark")
+    assert report.reason.endswith("; the step is not proved")
+    for backend in ("auto", "spark", "dataframe"):
+        with pytest.raises(ra.UnsupportedError, match=r'Python UDF(.|\n)*use mode="iterate"'):
+            base.recursive_agg("node", {"hops": "min"}, step=step, backend=backend)
+    plain = base.recursive_agg("node", {"hops": "min"}, step=step, mode="iterate")
+    assert ra.report(plain).reason == "a Python UDF cannot run inside the loop (in step of r)"
+
+
+@pytest.mark.parametrize("backend", ["auto", "dataframe"])
+@pytest.mark.parametrize("mode", ["auto", "trust"])
+def test_what_nobody_proves_hides_no_refutation(spark: SparkSession, backend: str, mode: Mode) -> None:
+    """A window beside a refuted value."""
+    e = frame(spark, "src bigint, dst bigint, w bigint", [(1, 2, 7), (2, 3, 1), (3, 1, 2)])
+    base = frame(spark, "node bigint, dist bigint", [(1, 0)])
+    first = F.row_number().over(Window.partitionBy("node").orderBy("dist"))
+
+    def step(d: DataFrame) -> DataFrame:
+        return d.join(e, d.node == e.src).select(e.dst.alias("node"), (e.w - d.dist).alias("dist"))
+
+    def beside(d: DataFrame) -> DataFrame:
+        return step(d).withColumn("n", first).where("n = 1").drop("n")
+
+    def random(d: DataFrame) -> DataFrame:
+        return step(d).select("node", (F.col("dist") + F.floor(F.rand() * 3)).cast("long").alias("dist"))
+
+    for refused, code in ((step, "PARALAGG_NOT_MONOTONE"), (random, "PARALAGG_NONDETERMINISTIC")):
+        with pytest.raises(ra.ParalaggError) as caught:
+            base.recursive_agg("node", {"dist": "min"}, step=refused, backend=backend, mode=mode)
+        assert caught.value.code == code
+    if mode == "auto":
+        with pytest.raises(ra.UnsupportedError, match="Window in the step"):
+            base.recursive_agg("node", {"dist": "min"}, step=beside, backend=backend, mode=mode)
 
 
 def test_rows_after_some_iterations_of_several_strata_are_told_here(spark: SparkSession) -> None:
@@ -189,16 +222,13 @@ def test_rows_after_some_iterations_of_several_strata_are_told_here(spark: Spark
 
 
 def test_steps_beyond_the_engine_fall_back(spark: SparkSession) -> None:
+    """A sum of wide decimals is proved, but the engines do not store it."""
     e = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (1, 3)])
-    base = frame(spark, "node bigint, hops bigint", [(1, 0)])
+    base = spark.sql("SELECT 1L AS node, cast(1 AS decimal(38,2)) AS n")
     found = base.recursive_agg(
-        "node",
-        {"hops": "min"},
-        step=lambda d: d.join(e, d.node == e.src, "left").select(
-            F.coalesce(e.dst, d.node).alias("node"), (d.hops + 1).alias("hops")
-        ),
+        "node", {"n": "sum"}, step=lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node"), "n")
     )
-    assert sorted(rows_of(found)) == [(1, 0), (2, 1), (3, 1)]
+    assert sorted(rows_of(found)) == [(1, 1), (2, 1), (3, 2)]
     report = ra.report(found)
     assert report is not None
     assert report.backend == "dataframe"
@@ -223,8 +253,7 @@ def test_an_obstacle_is_the_reason(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(SparkBackend, "obstacle", lambda *_: reason)
     report = ra.report(hops(spark, CHAIN))
     assert report is not None
-    told = f"{reason}; the step is not proved, so each round recomputes all rows"
-    assert (report.backend, report.reason) == ("dataframe", told)
+    assert (report.backend, report.reason) == ("dataframe", reason)
     with pytest.raises(ra.UnsupportedError) as e:
         hops(spark, CHAIN, backend="spark")
     assert (e.value.code, e.value.message) == ("PARALAGG_BACKEND_UNAVAILABLE", reason)

@@ -372,7 +372,7 @@ def test_plain_dataframes_follow_steps_that_no_engine_runs(spark: SparkSession) 
         return rows.groupBy("node").agg(F.min("dist").alias("dist")).distinct().union(spark.sql("SELECT 1L, 0L"))
 
     aggs = {"route": ra.path("dist"), "dist": "min", "legs": ra.hops("dist")}
-    df = base.recursive_agg("node", aggs, step=step)
+    df = base.recursive_agg("node", aggs, step=step, mode="iterate")
     assert ra.report(df).backend == "dataframe"
     assert found(df) == expected(CYCLES, {1: 0, 4: 20})
 

@@ -79,12 +79,12 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         The rows of the start, if they differ from the base (PageRank from 1/n). The base is part of every iteration.
     mode
         ``"auto"`` evaluates semi-naively if that is proven right, and raises ``VerificationError`` with the reason if
-        not. ``"trust"`` also accepts a step that is neither proved nor refuted. ``"iterate"`` recomputes every
-        iteration and needs no proof.
+        not, or ``UnsupportedError`` if the compiler does not understand the step. ``"trust"`` also accepts a step that
+        is neither proved nor refuted. ``"iterate"`` recomputes every iteration, needs no proof, and runs any step.
     assume
         Conditions on columns that the step joins with, such as ``"w >= 0"``, or ``"roads.w >= 0"`` for those of the
         alias ``roads`` alone. The proof may use them. They are checked when the rows are loaded:
-        ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames need no proof and do not check them.
+        ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames, which recompute every iteration, do not check them.
     max_iterations, on_limit
         An iteration applies the whole step once. If the last allowed iteration still changes a row, ``"error"`` raises
         ``PARALAGG_LIMIT_REACHED``, and ``"return"`` returns the rows so far: three hops, twenty rounds. (With

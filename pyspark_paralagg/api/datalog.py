@@ -87,7 +87,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     for relation, df in frames.items():
         check_dataframe(f"the input {relation!r}", df, f"input {relation}")
     own_aggregators = {a.name: a for a in aggregators}
-    is_verified = mode == "auto" and backend != "dataframe" and not own_aggregators
+    is_verified = mode == "auto" and not own_aggregators
 
     def check(resolved: Resolved) -> None:
         _check_inputs(resolved, frames)

@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyspark_paralagg")
 
-_BY_DEFINITION = "; the step is not proved, so each round recomputes all rows"
+_UNPROVED = "; the step is not proved"
 
 
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     """Run ``job``, or build its lazy result, on the backend of the argument, or else of the session's conf.
 
     ``auto`` takes MPI ranks if a launcher is set and the job is large, otherwise the Spark engine, or over Connect the
-    engine in Python workers. If that has an obstacle or refuses the job, plain DataFrames run it, with a warning. A
-    requested backend that cannot run the job raises ``UnsupportedError`` or ``EnvironmentProblem``.
+    engine in Python workers. If that has an obstacle or refuses the job, plain DataFrames run it, with a warning, if
+    the step is proved or the mode asks for no proof. A requested backend that cannot run the job raises
+    ``UnsupportedError`` or ``EnvironmentProblem``.
     """
     from pyspark_paralagg.backends.dataframe import DataFrameBackend  # noqa: PLC0415 - the compiler comes with it
     from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415 - likewise
@@ -57,7 +58,7 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
             return _in_spark(job, "python", why + declined, None)
         return _in_spark(job, "spark", f"the Spark engine runs every step that it supports{declined}", None)
     except UnsupportedError as problem:
-        reason = _describe(problem) + ("" if job.mode == "iterate" else _BY_DEFINITION)
+        reason = _describe(problem) + (_UNPROVED if job.mode == "trust" else "")
     logger.warning("%s runs now on plain DataFrames, one iteration at a time: %s", job.name, reason)
     return DataFrameBackend().run(job, reason)
 

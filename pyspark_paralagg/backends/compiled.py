@@ -1,9 +1,14 @@
-"""Compile an analysed job with the options of its call and of its session: the same Plan for all engines."""
+"""Compile an analysed job with the options of its call and of its session: the same Plan for all engines.
+
+``check_proof`` only proves the step, for plain DataFrames: what no compiler understands is refused there, too.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.backends.analysed import analysed, analyser_of
+from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -28,15 +33,42 @@ def compiled_job(
         None if job.question is None else job.question.rewrite,
         packs=packs,
         present=_present(job),
-        name=job.name,
-        mode=job.mode,
-        assume=job.assume,
-        max_iterations=job.max_iterations,
-        on_limit=job.on_limit,
-        tolerance=job.tolerance,
-        climb_limit=conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
-        max_rows=job.max_rows,
+        **_options(job),
     )
+
+
+def check_proof(job: Job) -> None:
+    """Raise ``VerificationError`` or ``UnsupportedError`` if the mode of ``job`` asks for a proof that there is not.
+
+    ``mode="trust"`` needs no proof of a step that the compiler does not understand, unless its values are random.
+    Recursions that call functors are rules of a text, which is proved as a whole.
+    """
+    from pyspark_paralagg.compile.compile_step import prove_step  # noqa: PLC0415 - only planning needs it
+
+    if job.mode == "iterate" or job.functors:
+        return
+    try:
+        found = analysed(job, analyser_of(job.session))
+        # Strata of one limit have no common state, but the definition has, and a proof needs no limit.
+        options = {**_options(job), "max_iterations": None}
+        prove_step(found.json, found.relations, _present(job), **options)
+    except UnsupportedError as problem:
+        if job.mode == "auto" or problem.code == "PARALAGG_NONDETERMINISTIC":
+            raise
+
+
+def _options(job: Job) -> dict[str, Any]:
+    """Return the fields of the Program that the call and the session set."""
+    return {
+        "name": job.name,
+        "mode": job.mode,
+        "assume": job.assume,
+        "max_iterations": job.max_iterations,
+        "on_limit": job.on_limit,
+        "tolerance": job.tolerance,
+        "climb_limit": conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
+        "max_rows": job.max_rows,
+    }
 
 
 def _present(job: Job) -> dict[int, list[str]]:

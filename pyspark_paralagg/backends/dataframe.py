@@ -55,9 +55,15 @@ class DataFrameBackend:
         return None
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
-        """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
+        """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``.
+
+        Raises what ``check_proof`` raises before anything runs.
+        """
+        from pyspark_paralagg.backends.compiled import check_proof  # noqa: PLC0415 - pyspark is optional
+
         job.refuse_settled("plain DataFrames")
         _refuse_question(job, reason)
+        check_proof(job)
         searches = [PathSearch(job, seed, reason) for seed in job.seeds if seed.relation.traces]
         if not is_connect(job.session):
             cancel_on_interrupt(job.session)

@@ -137,7 +137,7 @@ PROOF = (
         "UnsupportedError",
         cause="The step uses an operation that the engine does not support. Examples are a window, an outer join, "
         "a Python UDF, another aggregate than the declared one, and a type wider than 64 bits.",
-        remedy='Write the step with joins, filters and unions, or use `backend="dataframe"`, which runs any step.',
+        remedy='Write the step with joins, filters and unions, or use `mode="iterate"`, which runs any step.',
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.limit(3), backend="spark")

@@ -86,6 +86,13 @@ def compile_program(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_B
     return plan(program, broadcast_max_bytes)
 
 
+def prove_program(program: Program) -> None:
+    """Raise what ``verify`` raises for ``program``. Columns may have types that no engine stores."""
+    for run_pass in PASSES[: PASSES.index(verify) + 1]:
+        if run_pass is not check_types:
+            program = run_pass(program)
+
+
 def stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
     """Return the stages of ``compile_program``; raises what it raises."""
     return compile_stages(program, broadcast_max_bytes)[1]
@@ -114,5 +121,6 @@ __all__ = [
     "compile_program",
     "compile_stages",
     "explain_texts",
+    "prove_program",
     "stages",
 ]

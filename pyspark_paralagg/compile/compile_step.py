@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
+from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts, prove_program
 from pyspark_paralagg.compile.rewrite.pack import pack
 from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.plan import EXTRAS
@@ -114,6 +114,18 @@ def compile_step(  # noqa: PLR0913 - all that a caller may set
         program = pack(program)
     plan = compile_program(program, broadcast_max_bytes)
     return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
+
+
+def prove_step(
+    step_json: dict[str, Any],
+    relations: Iterable[Relation],
+    present: Present = _NONE,
+    **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
+) -> None:
+    """Raise what ``compile_step`` raises for a step that is not proved, whatever the types of its columns are."""
+    relations = tuple(relations)
+    base_inputs = _start_inputs(relations, len(step_json["sources"]), present)
+    prove_program(trace_paths(program_from_step(step_json, relations, base_inputs, **options)))
 
 
 def texts_of(plan_json: dict[str, Any]) -> tuple[str, list[tuple[str, str, tuple[str, ...]]]]:

@@ -204,6 +204,15 @@ class Relations:
     def _hint(self, body: Message) -> Node:
         return self.node(body.input)
 
+    def _sort(self, body: Message) -> Node:
+        return self.node(body.input)
+
+    def _repartition(self, body: Message) -> Node:
+        return self.node(body.input)
+
+    def _repartition_by_expression(self, body: Message) -> Node:
+        return self.node(body.input)
+
     def _deduplicate(self, body: Message) -> Node:
         child = self.node(body.input)
         if not body.all_columns_as_keys:

@@ -24,8 +24,8 @@ from pyspark_paralagg.program.traced import step_columns
 
 _UNKNOWN_BYTES = 1 << 50
 _JOINS = {
-    "leftouter": "left outer join",
-    "rightouter": "right outer join",
+    "leftouter": "left outer join with a recursive right side",
+    "rightouter": "right outer join with a recursive left side",
     "fullouter": "full outer join",
     "existence": "subquery below OR",
 }
@@ -158,10 +158,14 @@ class _StepReader:
 
     def _join(self, node: dict[str, Any]) -> list[Branch]:
         kind = node["type"]
-        if kind not in ("inner", "cross", "leftsemi", "leftanti"):
-            self._refuse(f"a {_JOINS.get(kind, f'{kind} join')}")
+        sides = node["left"], node["right"]
+        if kind == "rightouter":
+            kind, sides = "leftouter", sides[::-1]
+        is_static = sides[1]["op"] == "input"
+        if kind not in ("inner", "cross", "leftsemi", "leftanti") and not (kind == "leftouter" and is_static):
+            self._refuse(f"a {_JOINS.get(node['type'], f'{kind} join')}")
         condition = conjuncts(self._expr(node["condition"])) if node.get("condition") else ()
-        left, right = self.branches(node["left"]), self.branches(node["right"])
+        left, right = map(self.branches, sides)
         if any(b.group_keys is not None for b in (*left, *right)):
             self._refuse("a join above an aggregate")
         if kind == "leftsemi":
@@ -171,7 +175,15 @@ class _StepReader:
         if kind == "leftanti":
             return [self._not_exists(a, right, condition) for a in left]
         joined = [a.join(b) for a in left for b in right]
-        return [b.filter(tuple(b.inline(c) for c in condition)) for b in joined]
+        matched = [b.filter(tuple(b.inline(c) for c in condition)) for b in joined]
+        return [*matched, *self._unmatched(left, right, condition)] if kind == "leftouter" else matched
+
+    def _unmatched(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
+        """Return the rows of an outer join without a match; nothing recursive is on the ``right`` side, an input."""
+        [static] = right
+        nulls = {c: Lit(None, e.type) for c, e in static.outputs.items()}
+        alone = [(a, self._not_exists(a, right, condition)) for a in left]
+        return [rest.project(a.outputs | nulls) for a, rest in alone]
 
     def _exists_in_union(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
         # One rule for each branch of the union may repeat a row, so the head has to ignore duplicates.
@@ -241,7 +253,8 @@ class _StepReader:
                 f"{call.fn} gives a different value each time, so the step has no fixpoint",
                 value=call.fn,
                 place=self._place,
-                hint="compute it before the recursion, as a column of the base or of a joined DataFrame",
+                hint="compute it before the recursion, as a column of the base or of a joined DataFrame, or use "
+                'mode="iterate", which recomputes all rows each round and may never end',
             )
         if call.fn == "PythonUDF":
             self._refuse("a Python UDF")

@@ -54,7 +54,7 @@ def test_step_that_python_cannot_analyse_runs_on_plain_dataframes(client: Client
     ("what", "kind", "text"),
     [
         ("reads rows", "SparkRuntimeException", "[PARALAGG_REFERENCE_OUTSIDE_STEP]"),
-        ("outer join", "UnsupportedError", "PARALAGG_STEP_UNSUPPORTED: a left outer join"),
+        ("outer join", "UnsupportedError", "PARALAGG_STEP_UNSUPPORTED: a full outer join"),
         ("limit", "PythonException", "FixpointError: PARALAGG_LIMIT_REACHED: r: "),
         ("assumption", "SparkRuntimeException", "[PARALAGG_ASSUMPTION_VIOLATED] `w` >= 0 is assumed, but a row has -2"),
         ("unknown column", "UsageError", "PARALAGG_ASSUME_COLUMN"),
