@@ -35,7 +35,7 @@ EXACT = [
     ("double", "v * 0.5"),
     ("decimal(18,2)", "cast(v * 2 AS decimal(18,2))"),
     ("decimal(18,2)", "cast(v * cast(2 AS decimal(3,0)) AS decimal(18,2))"),
-    ("decimal(18,2)", "cast(cast(cast(v AS decimal(20,4)) AS decimal(18,2)) + v AS decimal(18,2))"),
+    ("decimal(18,2)", "cast(cast(cast(v AS decimal(20,2)) AS decimal(18,2)) + v AS decimal(18,2))"),
 ]
 
 

@@ -26,10 +26,7 @@ _MOST_SHOWN = 12
 _SEARCH_ALWAYS = 64
 """Iterations up to which each one searches for a cycle; later only those that are powers of two do."""
 _LIMIT_HINT = "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
-_OVERFLOW_HINT = (
-    "there is no such cycle: the sum overflows before later rows reduce it. Cast the column to "
-    "double, or to a wider decimal."
-)
+_OVERFLOW_HINT = "no cycle makes it grow: give the base a wider type, such as a decimal with more digits, or double."
 
 
 def endless_climb_error(traced: FixpointLoop, loop: LoopState, climb: EndlessClimbError) -> FixpointError:
@@ -53,7 +50,7 @@ def endless_climb_error(traced: FixpointLoop, loop: LoopState, climb: EndlessCli
         hint = _OVERFLOW_HINT
     cycle_text = f": a cycle never ends, {_render(cycle)}." if cycle else "."
     return FixpointError(
-        "PARALAGG_NO_FIXPOINT",
+        "PARALAGG_OVERFLOW" if climb.overflowed and not cycle else "PARALAGG_NO_FIXPOINT",
         f"{traced.name}: {message}{cycle_text}",
         value=cycle or None,
         hint=hint,

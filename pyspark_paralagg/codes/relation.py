@@ -131,7 +131,7 @@ RELATION = (
         remedy="Rewrite the step as the hint says, so that an engine takes it.",
         example="""
             base = spark.sql("SELECT 1L AS node")
-            base.recursive_agg("node", {"n": ra.hops()}, step=lambda r: r.limit(5), backend="dataframe")
+            base.recursive_agg("node", {"n": ra.hops()}, step=lambda r: r.limit(5), mode="iterate")
         """,
     ),
     ErrorCode(

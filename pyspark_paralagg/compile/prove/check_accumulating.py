@@ -5,7 +5,7 @@
     values linear             f(a + b) = f(a) + f(b): property 2, G o F' o G = G o F', of sums
 
 Each claim is decided by the rule system (``linear``), then small values, then z3. A value that is linear only up to
-rounding, and a decimal that is null where it overflows, are proved ``of_whole_values``: the stratum is *iterated*.
+rounding is proved ``of_whole_values``: the stratum is *iterated*.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluat
 from pyspark_paralagg.compile.rewrite.scope import dependents_in, recursive_atoms, variables
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.program.expr import Col, Expr, columns, walk
-from pyspark_paralagg.program.functions.value_range import decimal_digits
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -39,7 +38,11 @@ if TYPE_CHECKING:
 _CODE = "PARALAGG_NOT_LINEAR"
 _NULLS = "write coalesce(..., 0) around each of {}, as one may arrive without the other, "
 _RULES = "the rules of linear expressions"
-_NULL_SUMS = "without ANSI mode, a sum of decimals that overflows is null"
+_BY_RULES: dict[Degree, Proved] = {
+    "zero": Proved(_RULES),
+    "linear": Proved(_RULES),
+    "rounded": Proved(_RULES, is_rounded=True, of_whole_values=True),
+}
 _COPIES = "only copies of its columns are proved"
 
 
@@ -132,7 +135,7 @@ class _RuleCheck:
             return self._judgement(claim, Refuted(example), problem, name)
         sums = frozenset(self._sums) & columns(expr)
         decision = Decision(
-            rules=lambda _: self._by_rules(expr_degree, d),
+            rules=lambda _: _BY_RULES.get(expr_degree),
             sampled=lambda: against_linear(expr, sums, nullable & sums, self._facts),
             claim=self._claim("linear", expr, d.aggregator),
             render=lambda left, right: render_linear(expr, sums, left, right),
@@ -141,14 +144,6 @@ class _RuleCheck:
         found = self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
         is_linear_without_nulls = degree(expr, sums) in ("linear", "rounded")
         return replace(found, instead=_NULLS.format(", ".join(sorted(sums)))) if is_linear_without_nulls else found
-
-    def _by_rules(self, expr_degree: Degree, d: Dependent) -> Verdict | None:
-        if expr_degree not in ("linear", "zero", "rounded"):
-            return None
-        is_rounded = expr_degree == "rounded"
-        if decimal_digits(d.column.type) and not self._facts.setting.ansi:
-            return Proved(_RULES, (_NULL_SUMS,), is_rounded=is_rounded, of_whole_values=True)
-        return Proved(_RULES, is_rounded=is_rounded, of_whole_values=is_rounded)
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Judgement:
         """Judge the columns of a user-defined aggregator: it needs an inverse, and only copies are proved."""

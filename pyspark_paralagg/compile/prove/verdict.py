@@ -16,7 +16,7 @@ class Proved:
     """A proof ``by`` a prover (rules or z3); ``rests_on`` lists its assumptions.
 
     ``is_rounded``: proved up to rounding, which may make different values equal. ``of_whole_values``: each round has to
-    compute the claim's value from whole sums, because parts of a sum are rounded, or overflow, in another way.
+    compute the claim's value from whole sums, because parts of a sum are rounded in another way.
     ``checks_overflow``: overflow must be an error in this rule although ANSI mode is off.
     """
 

@@ -211,8 +211,7 @@ def _of_whole_values(decided: _Decided) -> str | None:
     """Return why each round has to compute all rows; None if all judgements hold of differences."""
     for j in decided.judgements:
         if isinstance(j.verdict, Proved) and j.verdict.of_whole_values:
-            why = "is linear only up to rounding" if j.verdict.is_rounded else "may overflow to null"
-            return f"{j.column} {why}"
+            return f"{j.column} is linear only up to rounding"
     return None
 
 

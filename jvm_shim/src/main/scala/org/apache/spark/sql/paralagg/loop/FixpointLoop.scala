@@ -285,7 +285,7 @@ final class FixpointLoop(
       "on_limit='return' to get R_n itself.")
 
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
-    ErrorCodes.NoFixpoint,
+    if (climb.overflowed && cycle.isEmpty) ErrorCodes.Overflow else ErrorCodes.NoFixpoint,
     s"${stratum.name}: " + (
       if (!climb.overflowed && stratum.climbLimit.isDefined)
         s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
@@ -310,8 +310,7 @@ object FixpointLoop {
   private[paralagg] val Overflow = 2
   private val MaxKeys = 12
   private val OverflowHint =
-    "there is no such cycle: the sum overflows before later rows reduce it. Cast the " +
-      "column to double, or to a wider decimal."
+    "no cycle makes it grow: give the base a wider type, such as a decimal with more digits, or double."
   private val LimitHint =
     "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
 
