@@ -263,6 +263,17 @@ def test_quantities_are_sums_over_paths(spark: SparkSession, seed: int) -> None:
     expect(ra.graph.roll_up(edges, {v: v for v in cost}, "weight"), cost)
 
 
+def test_values_keep_whole_numbers(spark: SparkSession) -> None:
+    large = 9_007_199_254_740_993  # 2^53 + 1, no double
+    edges = frame(spark, "src bigint, dst bigint, quantity bigint", [(1, 2, 1), (1, 3, 2)])
+    prices = frame(spark, "id bigint, value int", [(2, 5), (3, 7)])
+    for values, expected in (({2: large}, {1: large, 2: large, 3: 0}), (prices, {1: 19, 2: 5, 3: 7})):
+        found = ra.graph.roll_up(edges, values)
+        assert found.dtypes == [("id", "bigint"), ("value", "bigint")]
+        expect(found, expected)
+    assert ra.graph.roll_up(edges, {2: large, 3: 0.5}).dtypes[1] == ("value", "double")
+
+
 def test_a_cycle_has_no_order_and_no_quantities(spark: SparkSession) -> None:
     edges = frame(spark, EDGES, [(1, 2, 2), (2, 3, 1), (3, 2, 1)])
     for circular in (

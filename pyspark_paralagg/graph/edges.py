@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import explain_as
@@ -38,7 +38,7 @@ def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *,
     _check_type(types[dst], dst, types[src], "edges")
     columns = [f"{quoted(src)} AS src", f"{quoted(dst)} AS dst"]
     if weight is not None:
-        columns.append(f"cast({quoted(weight)} AS {_weight_type(types[weight], weight)}) AS weight")
+        columns.append(f"cast({quoted(weight)} AS {_number_type(types[weight], f'weight {weight}')}) AS weight")
     rows = _without_nulls(edges.selectExpr(*columns))
     if not directed:
         rows = rows.union(rows.where("src != dst").selectExpr("dst AS src", "src AS dst", *rows.columns[2:]))
@@ -83,7 +83,10 @@ def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN
 
 
 def values_of(values: Any, edges: DataFrame, argument: str, column: str) -> DataFrame:  # noqa: ANN401 - see below
-    """Return ``values`` as a DataFrame of ``id`` and ``column`` (double): a dict, or a DataFrame with these columns."""
+    """Return ``values``, a dict or a DataFrame with these columns, as a DataFrame of ``id`` and ``column``.
+
+    Integers are ``bigint``, other numbers ``double``.
+    """
     from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
 
@@ -93,15 +96,17 @@ def values_of(values: Any, edges: DataFrame, argument: str, column: str) -> Data
         for name in ("id", column):
             _check_column(name, types, argument)
         _check_type(types["id"], "id", id_type, argument)
-        return _without_nulls(values.selectExpr("id", f"cast({quoted(column)} AS double) AS {column}"))
+        value_type = _number_type(types[column], f"column {column} of {argument}")
+        return _without_nulls(values.selectExpr("id", f"cast({quoted(column)} AS {value_type}) AS {column}"))
     if not isinstance(values, dict):
         raise not_a_dataframe(argument, values, argument)
     for key, value in values.items():
         _check_id(key, id_type, argument)
         if key is None or isinstance(value, bool) or not isinstance(value, Real | Decimal):
             raise bad_argument(argument, {key: value}, "a dict from ids to numbers")
-    pairs = F.create_map(*(F.lit(part) for pair in values.items() for part in (pair[0], float(pair[1]))))
-    literals = pairs.cast(f"map<{id_type}, double>")
+    value_type, number = ("bigint", int) if all(isinstance(v, Integral) for v in values.values()) else ("double", float)
+    pairs = F.create_map(*(F.lit(part) for pair in values.items() for part in (pair[0], number(pair[1]))))
+    literals = pairs.cast(f"map<{id_type}, {value_type}>")
     return edges.sparkSession.range(1).select(F.explode(literals).alias("id", column))
 
 
@@ -166,13 +171,13 @@ def _check_type(found: str, name: str, expected: str, argument: str) -> None:
         raise UsageError("PARALAGG_GRAPH_COLUMN", message, value=name, place=argument, hint=hint)
 
 
-def _weight_type(found: str, name: str) -> str:
+def _number_type(found: str, name: str) -> str:
     if found in INTEGERS:
         return "bigint"
     if found in {"float", "double"} or found.startswith("decimal"):
         return "double"
     hint = "name a column of numbers, or cast it"
-    raise UsageError("PARALAGG_GRAPH_COLUMN", f"the weight {name} is {found}, not a number", value=name, hint=hint)
+    raise UsageError("PARALAGG_GRAPH_COLUMN", f"the {name} is {found}, not a number", value=name, hint=hint)
 
 
 def _ids(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - as ids_of

@@ -99,13 +99,14 @@ def roll_up(  # noqa: PLR0913 - names as in the other algorithms
     dst: str = "dst",
     backend: str | None = None,
 ) -> DataFrame:
-    """Return ``id, value``: a vertex's own value and, times their quantity, the values of all its parts (double).
+    """Return ``id, value``: a vertex's own value and, times their quantity, the values of all its parts.
 
     >>> ra.graph.roll_up(parts, {"screw": 0.1, "frame": 80}).show()                       # doctest: +SKIP
 
     values
         The own values, such as prices: a dict from ids to numbers, or a DataFrame with ``id`` and ``value``. Several
-        rows of one id add up. Vertices that are not listed have 0.
+        rows of one id add up. Vertices that are not listed have 0. If values and quantities are integers, the result is
+        a ``bigint``, else a ``double``.
     quantity
         The column with the number of parts in one whole. None: 1.
 
@@ -116,8 +117,14 @@ def roll_up(  # noqa: PLR0913 - names as in the other algorithms
     rows = edges_of(edges, src, dst, quantity)
     rows = rows if quantity is not None else rows.withColumn("weight", F.lit(1).cast("bigint"))
     own = values_of(values, rows, "values", "value")
+    value_type = (
+        "double"
+        if "double" in (own.schema["value"].dataType.typeName(), rows.schema["weight"].dataType.typeName())
+        else "bigint"
+    )
+    own = own.withColumn("value", F.col("value").cast(value_type))
     return recursive_agg(
-        own.union(ends_of(rows).withColumn("value", F.lit(0.0))),
+        own.union(ends_of(rows).withColumn("value", F.lit(0).cast(value_type))),
         "id",
         {"value": "sum"},
         step=lambda known: known.join(rows, F.col("id") == F.col("dst")).select(
