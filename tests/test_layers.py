@@ -30,7 +30,7 @@ LINES = {
         "lowering": 470,
         "maintenance": 1_750,
         "plan": 760,
-        "program": 3_900,
+        "program": 4_360,
         "report": 1_455,
         "session": 2_505,
         "sql": 450,

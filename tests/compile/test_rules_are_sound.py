@@ -197,6 +197,32 @@ def test_direction_of_bits(found: str, expr: Expr) -> None:
     assert Monotone({"d": "bits_up"}, Facts()).move(expr) == found
 
 
+def padded(width: int) -> Call:
+    digits = Call("Cast", (Col("n", "int"),), "string")
+    return Call("StringLPad", (digits, Lit(width, "int"), Lit("0", "string")), "string")
+
+
+@pytest.mark.parametrize(
+    ("direction", "expr", "range_"),
+    [
+        ("up", padded(3), Range(0, 999)),
+        ("unknown", padded(3), Range(0, 1_000)),  # 1000 is cut to 100
+        ("unknown", padded(3), Range(-1, 999)),
+        ("up", padded(10), Range(0, 2_147_483_647)),
+        ("up", Call("Cast", (Col("n", "int"),), "string"), Range(10, 99)),
+        ("unknown", Call("Cast", (Col("n", "int"),), "string"), Range(9, 10)),
+        ("up", Call("Cast", (Col("n", "date"),), "string"), Range(0, 2_932_896)),
+        ("up", Call("Cast", (on("DateAdd", Col("n", "date"), 1, type_="date"),), "string"), Range(0, 9)),
+        ("unknown", Call("Cast", (on("DateAdd", Col("n", "date"), 1, type_="date"),), "string"), Range(0, 2_932_896)),
+        ("up", Call("Quarter", (Col("n", "date"),), "int"), Range(0, 364)),
+        ("unknown", Call("Quarter", (Col("n", "date"),), "int"), Range(0, 365)),
+    ],
+    ids=str,
+)
+def test_texts_and_quarters_grow_in_a_range(direction: str, expr: Expr, range_: Range) -> None:
+    assert Monotone({"n": "up"}, Facts().with_range("n", range_)).move(expr) == direction
+
+
 @pytest.mark.parametrize(
     ("fn", "limit", "low", "high"),
     [

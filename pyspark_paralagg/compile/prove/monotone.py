@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.prove import choices, truths
+from pyspark_paralagg.compile.prove import choices, texts, truths
 from pyspark_paralagg.compile.prove.behaviour import (
     FLIPPED,
     MOVE_OF,
@@ -35,16 +35,16 @@ from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.value_range import Range, hull, type_range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark_paralagg.compile.prove.behaviour import Presence
+    from pyspark_paralagg.compile.prove.behaviour import Presence, System
     from pyspark_paralagg.compile.prove.facts import Facts
     from pyspark_paralagg.program.aggregators import Move
 
 CHECKABLE = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs", "Cast")
 """Functions whose overflow the engines can turn into an error when ANSI mode is off."""
 
-_RULES = {**truths.RULES, **choices.RULES}
+_RULES: dict[str, Callable[[System, Call], Behaviour | None]] = {**truths.RULES, **choices.RULES, **texts.RULES}
 """Functions with a rule of their own instead of ``shape_of`` and null propagation."""
 
 
@@ -77,8 +77,9 @@ class Monotone:
         if isinstance(expr, Col):
             return self._column(expr)
         special = _RULES.get(expr.fn)
-        if special is not None:
-            return special(self, expr)
+        behaviour = special(self, expr) if special is not None else None
+        if behaviour is not None:
+            return behaviour
         args = [self.behaviour(a) for a in expr.args]
         shape = shape_of(expr, tuple(a.range for a in args), self.facts.setting)
         strict = self._strict(expr, args, shape)

@@ -96,16 +96,6 @@ def _as_const(system: System, expr: Call) -> Behaviour:
     return Behaviour("unknown", "unknown" if nullable else "const", type_range(expr.type), nullable)
 
 
-def _concatenation(system: System, expr: Call) -> Behaviour:
-    """Return the behaviour of concat: strings compare by bytes, so only a moving last part keeps the order."""
-    args = [system.behaviour(a) for a in expr.args]
-    nullable = any(a.is_nullable for a in args)
-    if all(a.is_const for a in args):
-        return Behaviour("const", "const", None, nullable)
-    is_last = expr.type == "string" and all(a.is_const for a in args[:-1])
-    return Behaviour(args[-1].move if is_last else "unknown", presence_of([a.presence for a in args]), None, nullable)
-
-
 def _guarded(system: System, expr: Call) -> Behaviour:
     """Return the behaviour of a guard: never null, since a null ends the query."""
     behaviour = system.behaviour(expr.args[0])
@@ -125,7 +115,6 @@ RULES: dict[str, Callable[[System, Call], Behaviour]] = {
     "EqualTo": _equality,
     "Not": _negation,
     "IsNaN": _nan_test,
-    "Concat": _concatenation,
     "Present": _guarded,
     "RaiseError": _raised,
 }

@@ -60,6 +60,8 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
             return args[0] is not None
         case "Least" | "Greatest":
             return (min if expr.fn == "Least" else max)(present) if present else None
+        case "ConcatWs":  # skips nulls
+            return None if args[0] is None else args[0].join(a for a in args[1:] if a is not None)
         case "Cast":
             return None if args[0] is None else convert(args[0], expr.args[0].type, expr.type)
     function = FUNCTIONS.get(expr.fn)

@@ -5,17 +5,31 @@ its value, and ``to_z3`` its formula. A function that is not in the table is opa
 same arguments, and nothing else is known.
 
     arithmetic     + - * / div %, on integers, decimals, floats and intervals
-    mathematics    logarithms, roots, rounding, powers
-    calendar       dates, timestamps, intervals
-    casts          between numbers, booleans and times
-    others         comparisons, bits, texts, nulls
+    mathematics    logarithms, roots, powers
+    rounding       to whole numbers, or to digits
+    calendar       dates and months
+    clock          timestamps
+    intervals      months, or days to seconds
+    casts          between numbers, booleans, times and texts
+    texts          strings
+    others         comparisons, bits, nulls
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.program.functions import arithmetic, calendar, casts, mathematics, others
+from pyspark_paralagg.program.functions import (
+    arithmetic,
+    calendar,
+    casts,
+    clock,
+    intervals,
+    mathematics,
+    others,
+    rounding,
+    texts,
+)
 from pyspark_paralagg.program.functions.function import Function, Setting, Shape, opaque
 
 if TYPE_CHECKING:
@@ -23,7 +37,9 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functions.function import Args
 
 FUNCTIONS: dict[str, Function] = {
-    f.name: f for family in (arithmetic, mathematics, calendar, casts, others) for f in family.FUNCTIONS
+    f.name: f
+    for family in (arithmetic, mathematics, rounding, calendar, clock, intervals, casts, texts, others)
+    for f in family.FUNCTIONS
 }
 
 

@@ -1,4 +1,4 @@
-"""Define casts between numbers, booleans, dates and timestamps; casts from and to other types are opaque.
+"""Define casts between numbers, booleans, dates, timestamps and intervals, and to texts; other casts are opaque.
 
 A cast may round or saturate, which keeps the order. It may wrap (integers without ANSI rules), or return null (decimals
 without ANSI rules, NaN to decimal). If the clocks of a zone change, wall clock times and timestamps differ in order.
@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
+from pyspark_paralagg.program.functions import intervals
 from pyspark_paralagg.program.functions.arithmetic import fit, to_scale
 from pyspark_paralagg.program.functions.calendar import is_fixed
 from pyspark_paralagg.program.functions.function import Args, Function, NullWhen, Setting, Shape, Strictness
@@ -53,7 +54,9 @@ def shape(call: Call, args: Args, setting: Setting) -> Shape | None:  # noqa: PL
     if source == "timestamp" and target == "bigint":
         ends = Range(range_.low // _MICROSECONDS, range_.high // _MICROSECONDS)
         return Shape(("up",), ends, ("never",), ("no",))
-    return None
+    if target == "string":
+        return _text(source, range_, setting)
+    return intervals.cast_shape(source, target, range_) if source.startswith("interval ") else None
 
 
 def is_exact(source: str, target: str) -> bool:
@@ -138,6 +141,20 @@ def _saturated(target: str, range_: Range) -> Shape | None:
     )
     results = Range(low, high)
     return Shape(("up",), results.intersect(allowed), ("never",), ("no",), wraps=not results.is_within(allowed))
+
+
+def _text(source: str, range_: Range, setting: Setting) -> Shape | None:
+    """Return the shape of a text that orders as its value: of numbers with as many digits, of years with four."""
+    if is_integral(source) and range_.low >= 0 and len(str(range_.low)) == len(str(range_.high)):
+        return Shape(("up",), None, ("never",), ("exact",))
+    if source == "timestamp" and not is_fixed(setting.time_zone):
+        return None
+    allowed = type_range(source)
+    if source not in _TIMES or allowed is None:
+        return None
+    slack = MICROSECONDS_PER_DAY if source == "timestamp" else 0
+    is_plain = range_.is_within(Range(allowed.low + slack, allowed.high - slack))
+    return Shape(("up",), None, ("never",), ("exact",)) if is_plain else None
 
 
 def _to_float(value: Number, target: str) -> float:

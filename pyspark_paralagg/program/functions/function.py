@@ -14,7 +14,7 @@ from pyspark_paralagg.program.aggregators import order_key
 from pyspark_paralagg.program.functions.value_range import Range, computed_range, hull
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark_paralagg.program.expr import Call
     from pyspark_paralagg.program.functions.value_range import Number
@@ -82,6 +82,13 @@ def unmoved(call: Call, range_: Range | None, nulls: NullWhen = "never", *, firs
     null_whens: list[NullWhen] = [nulls] * n
     ties: list[Strictness] = ["no"] * n
     return Shape(tuple(directions), range_, tuple(null_whens), tuple(ties))
+
+
+def total(directions: Iterable[Direction], range_: Range | None, strict: Iterable[Strictness]) -> Shape | None:
+    """Return the shape of a call that is null only if an argument is; None if its ``range_`` is unknown."""
+    moves = tuple(directions)
+    nulls: list[NullWhen] = ["never"] * len(moves)
+    return None if range_ is None else Shape(moves, range_, tuple(nulls), tuple(strict))
 
 
 def from_corners(

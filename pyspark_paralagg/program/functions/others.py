@@ -1,4 +1,4 @@
-"""Define functions of bits, strings, guards and nulls, which ``compile.prove.monotone`` knows by their names."""
+"""Define functions of bits, guards and nulls, which ``compile.prove.monotone`` knows by their names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.program import fields
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, PACKED, UNPACKED, Call, Lit
 from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
@@ -15,16 +14,6 @@ from pyspark_paralagg.program.functions.value_range import Range, decimal_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def _substring(text: Any, start: Any, length: Any) -> Any:  # noqa: ANN401 - values of any type
-    if start < 1 or length < 0:
-        raise ValueError(start)  # Spark would count from the end
-    return text[start - 1 : start - 1 + length]
-
-
-def _concatenated(*parts: str) -> str:
-    return "".join(parts)
 
 
 def _first(value: Any, *_: Any) -> Any:  # noqa: ANN401 - values of any type
@@ -51,13 +40,6 @@ def _unsigned(call: Call, args: Args, _: Setting) -> Shape | None:
         return None
     shape = unmoved(call, args[0].intersect(Range(0, math.inf)), first="up")
     return replace(shape, strict=("exact", *shape.strict[1:]))
-
-
-def _length(call: Call, _: Args, __: Setting) -> Shape | None:
-    allowed = type_range("int")
-    if allowed is None:
-        return None
-    return unmoved(call, Range(0, allowed.high))
 
 
 def _bits(call: Call, args: Args, _: Setting) -> Shape | None:
@@ -107,12 +89,4 @@ FUNCTIONS = (
     Function("Present", _first),
     Function(PACKED, None, _stored),
     Function(UNPACKED, None, _stored),
-    Function("Concat", _concatenated),
-    Function("Contains", operator.contains),
-    Function("Length", len, _length),
-    Function("BitLength", None, _length),
-    Function("OctetLength", None, _length),
-    Function("Substring", _substring),
-    Function(fields.PACK, fields.pack),
-    Function(fields.FIELD, fields.field),
 )

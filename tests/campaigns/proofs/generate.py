@@ -26,6 +26,8 @@ _GROWING = ("sqrt", "exp", "expm1", "ln", "log10", "log2", "log1p", "atan", "asi
             "sinh", "tanh", "acosh", "asinh", "sin")  # fmt: skip
 
 
+_UNITS = ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+_PADS = ("'0'", "' '")
 ESCAPE = " escape '/'"
 
 
@@ -72,7 +74,7 @@ class Generator:
         if type_ in NUMBERS:
             ways += [binary(s) for s in "+-**"] + [binary("+")] * 2 + [cast(*NUMBERS)] * 2
             ways += [lambda d: f"(- {e(type_, d)})", call("abs", type_), cast("boolean"), binary("%")]
-            ways += [lambda d: f"round({e(type_, d)}, {pick([-1, 0, 1])})"]
+            ways += [lambda d: f"{pick(['round', 'bround', 'floor', 'ceil'])}({e(type_, d)}, {pick([-1, 0, 1])})"] * 2
         if type_ in ("double", "float"):
             ways += [lambda d: f"{pick(_GROWING)}({e('double', d)})"] * 3 + [
                 binary("/"),
@@ -90,11 +92,18 @@ class Generator:
                 lambda d: f"year({e(pick(TIMES), d)})",
                 call("unix_seconds", "timestamp"),
                 lambda d: f"{pick(['hash', 'xxhash64'])}({e(pick(TYPES), d)})",
-                lambda d: f"timestampdiff({pick(['HOUR', 'DAY'])}, {e('timestamp', d)}, {e('timestamp', d)})",
+                lambda d: f"timestampdiff({pick(_UNITS)}, {e('timestamp', d)}, {e('timestamp', d)})",
+                lambda d: f"{pick(['unix_micros', 'unix_millis'])}({e('timestamp', d)})",
+                lambda d: f"{pick(['unix_date', 'quarter', 'month', 'dayofyear'])}({e('date', d)})",
             ]
         if type_ == "string":
             ways += [call("concat", "string", "string"), call("upper", "string"), cast("int", "boolean", "date")]
-            ways += [lambda d: f"substring({e('string', d)}, 1, 1)", call("concat_ws", "string", "string", "string")]
+            ways += [call("concat_ws", "string", "string", "string"), cast("timestamp", "timestamp_ntz")]
+            ways += [
+                lambda d: f"substring({e('string', d)}, {pick([0, 1, 1, 2, -1])}, {pick([1, 2, e('int', d)])})",
+                lambda d: f"{pick(['lpad', 'rpad'])}({e('string', d)}, {pick([1, 3])}, {pick(_PADS)})",
+                lambda d: f"lpad(cast({e('int', d)} as string), {pick([1, 10])}, '0')",
+            ]
         if type_ == "date":
             ways += [
                 lambda d: (
@@ -105,17 +114,36 @@ class Generator:
             ways += [
                 cast("timestamp", "timestamp_ntz"),
                 lambda d: f"({e('date', d)} + interval {pick(['1 month', '1 year', '3 days'])})",
+                lambda d: f"next_day({e('date', d)}, 'MON')",
                 call("last_day", "date"),
-            ]
+                lambda d: f"trunc({e('date', d)}, '{pick(['WEEK', 'MONTH', 'QUARTER', 'YEAR', 'DAY'])}')",
+                call("date_from_unix_date", "int"),
+                lambda d: f"({e('date', d)} + {pick(['make_ym_interval(0, ', 'make_dt_interval('])}{e('tinyint', d)}))",
+            ] * 2
         if type_ in ("timestamp", "timestamp_ntz"):
             ways += [lambda d: f"({e(type_, d)} {pick('+-')} {e('interval day to second', d)})"] * 2
             ways += [cast(*TIMES), lambda d: f"({e(type_, d)} + interval 1 month)"]
+            ways += [
+                lambda d: f"timestampadd({pick(_UNITS)}, {pick(['1', '-30', e('tinyint', d)])}, {e(type_, d)})",
+                lambda d: f"({e(type_, d)} + make_ym_interval(0, {e('tinyint', d)}))",
+            ]
+        if type_ == "timestamp":
+            ways += [lambda d: f"date_trunc('{pick(_UNITS)}', {e('timestamp', d)})"] * 2
+            ways += [
+                lambda d: f"{pick(['timestamp_micros', 'timestamp_millis', 'timestamp_seconds'])}({e('bigint', d)})"
+            ]
+            ways += [call("timestamp_seconds", "double")]
         if type_ == "interval day to second":
             ways += [
                 binary("+"),
                 binary("-"),
                 lambda d: f"(- {e(type_, d)})",
                 lambda d: f"({e('timestamp', d)} - {e('timestamp', d)})",
+                lambda d: f"({e('timestamp_ntz', d)} - {e('timestamp_ntz', d)})",
+                lambda d: f"cast({e('date', d)} - {e('date', d)} as interval day to second)",
+                lambda d: f"({e(type_, d)} {pick('**/')} {e(pick(['tinyint', 'double', 'decimal(10,2)']), d)})",
+                lambda d: f"make_dt_interval({e('int', d)}, {e('tinyint', d)})",
+                lambda d: f"cast(cast({e(type_, d)} as interval {pick(['day', 'hour', 'day to minute'])}) as {type_})",
             ]
         if type_ == "boolean":
             ways = [self._comparison] * 6 + [binary("and"), binary("or"), lambda d: f"(not {e('boolean', d)})"]

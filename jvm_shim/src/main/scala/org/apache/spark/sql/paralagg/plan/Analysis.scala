@@ -215,8 +215,15 @@ object Analysis {
       case context: Product => context.productIterator.contains(EvalMode.TRY)
       case _ => false
     }
-    if (isTry) s"Try${e.getClass.getSimpleName}" else e.getClass.getSimpleName
+    val name = e match {
+      case add: TimestampAdd => s"TimestampAdd${unit(add.unit)}"
+      case difference: TimestampDiff => s"TimestampDiff${unit(difference.unit)}"
+      case _ => e.getClass.getSimpleName
+    }
+    if (isTry) s"Try$name" else name
   }
+
+  private def unit(name: String): String = name.toLowerCase(java.util.Locale.ROOT).capitalize
 
   /** Returns a part of a function that distinguishes it from others of its class (a field's ordinal, a unit), no argument. */
   private def parameter(part: Any): Any = part match {

@@ -1,0 +1,80 @@
+"""Define functions of strings, which Spark compares by their bytes; ``compile.prove.texts`` has those that join parts.
+
+The bytes of UTF-8 order as the code points do. A string with another collation has another type, and is opaque.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.program import fields
+from pyspark_paralagg.program.expr import Lit
+from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
+from pyspark_paralagg.program.functions.value_range import Range, type_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_paralagg.program.expr import Call
+
+FIRST = (0, 1)
+"""The positions of the first character, for Spark."""
+
+
+def _substring(text: Any, start: Any, length: Any) -> Any:  # noqa: ANN401 - values of any type
+    if start < 0 or length < 0:
+        raise ValueError(start)  # Spark would count from the end
+    first = max(start - 1, 0)
+    return text[first : first + length]
+
+
+def _prefix(call: Call, _: Args, __: Setting) -> Shape | None:
+    """Return the shape of ``substring``: the first characters of a string, or more of them, keep the order."""
+    start = call.args[1]
+    if call.args[0].type != "string" or not isinstance(start, Lit) or start.value not in FIRST:
+        return None
+    return Shape(("up", "unknown", "up"), None, ("never",) * 3, ("no",) * 3)
+
+
+def padding(text: str, length: int, pad: str) -> str:
+    """Return what ``lpad`` and ``rpad`` add to a text: repetitions of ``pad``.
+
+    >>> padding("ab", 5, "xy")
+    'xyx'
+    """
+    missing = max(length - len(text), 0)
+    return (pad * missing)[:missing]
+
+
+def _padded(*, is_left: bool) -> Callable[[str, int, str], str]:
+    def compute(text: str, length: int, pad: str) -> str:
+        kept, added = text[: max(length, 0)], padding(text, length, pad)
+        return added + kept if is_left else kept + added
+
+    return compute
+
+
+def _concatenated(*parts: str) -> str:
+    return "".join(parts)
+
+
+def _length(call: Call, _: Args, __: Setting) -> Shape | None:
+    allowed = type_range("int")
+    if allowed is None:
+        return None
+    return unmoved(call, Range(0, allowed.high))
+
+
+FUNCTIONS = (
+    Function("Concat", _concatenated),
+    Function("Contains", operator.contains),
+    Function("Length", len, _length),
+    Function("BitLength", None, _length),
+    Function("OctetLength", None, _length),
+    Function("Substring", _substring, _prefix),
+    Function("StringLPad", _padded(is_left=True)),
+    Function("StringRPad", _padded(is_left=False)),
+    Function(fields.PACK, fields.pack),
+    Function(fields.FIELD, fields.field),
+)
