@@ -6,6 +6,9 @@
     total(x + z) :- pairs(x, y), pairs(y, z)              no recursion: at most one row for each pair of rows
     name(@f(x)) :- name(x)                                endless for some functors of the user
 
+    score(least(5, s + 1)) :- score(s), s > 0             bounded by its range
+    score(c, n + 1, s + d) :- score(n, s), chain(n + 1, c, d)     bounded by a key that moves along an input
+
 Values need no limit: a lattice reaches a fixpoint, or the engine detects its endless climb. Keys do: a key computed
 from the recursion's own keys can be new in each iteration. A filter on the columns that it is computed from, or a limit
 that the user sets, bounds it.
@@ -16,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.rewrite.finite_keys import has_few_values, is_finite_by_input
 from pyspark_paralagg.compile.rewrite.scope import variables
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
@@ -46,6 +50,8 @@ def limit_growth(program: Program) -> Program:
         if program.limit(names) != (None, "error", None) or program.row_limit(names) is not None:
             continue
         for relation in names:
+            if is_finite_by_input(relation, recursive_with[relation], program):
+                continue
             rules = (r for r in program.rules if r.head == relation)
             growing = next(
                 (g for r in rules if (g := _growing_key(r, recursive_with[relation], program)) is not None), None
@@ -70,7 +76,8 @@ def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[
         for call in (e for e in walk(expr) if isinstance(e, Call) and (e.fn in _GROWING or is_functor(e.fn))):
             recursive = [v for v in columns(call) if scope[v].relation in names]
             fixed = {name for name, v in scope.items() if v.relation not in names} | _carried(rule, len(head.keys))
-            if recursive and not _is_bounded(set(recursive), rule, fixed):
+            is_bounded = _is_bounded(set(recursive), rule, fixed) or has_few_values((expr, call), rule, program)
+            if recursive and not is_bounded:
                 return rule, column.name, expr
     return None
 
