@@ -191,6 +191,22 @@ def test_keys_that_grow_are_bounded_by_what_stays(rule: str, *, is_warned: bool)
     assert any("has no bound" in r for r in plan.reasons) == is_warned
 
 
+@pytest.mark.parametrize(
+    ("value", "climbs"),
+    [
+        ("min(5, max(1, d + w))", False),
+        ("min(5, d + w)", True),
+        ("min(5, max(1, d)) + 1", False),
+        ("d + w", True),
+    ],
+)
+def test_values_in_a_small_range_do_not_climb(value: str, *, climbs: bool) -> None:
+    given = {"edge": (("x", "bigint"), ("w", "bigint"), ("y", "bigint"))}
+    text = f"v(1, 3). v(y, $MIN({value})) :- v(x, d), edge(x, w, y)."
+    [stratum] = compile_program(resolve_text(parse(text), given).program).strata
+    assert stratum.cycle_check == climbs
+
+
 def test_what_stands_before_a_string_keeps_the_order_and_what_stands_after_it_does_not() -> None:
     given = {"start": (("x", "string"),), "leg": (("x", "string"), ("y", "string"))}
 

@@ -1,7 +1,7 @@
 """Decide whether a lattice can climb without end: min over a negative cycle, max over a positive one.
 
 It cannot if every rule gives a value no better than the one that it reads (``d + w`` under min with w >= 0,
-``least(c, w)`` under max), or clamped by a constant, or out of finitely many. Then no run needs to be traced.
+``least(c, w)`` under max), or clamped by a constant, or out of few. Then no run needs to be traced.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.prove.monotone import range_of
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
+from pyspark_paralagg.compile.rewrite.finite_keys import has_few_values
 from pyspark_paralagg.compile.rewrite.scope import Variable, variables
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, branches, columns
@@ -94,7 +95,7 @@ def _is_bounded(program: Program, rule: Rule) -> bool:
     head = program.relation(rule.head)
     scope, facts = variables(rule, program), facts_of(rule, program)
     for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
-        if d.definition.ends or d.column.type == "boolean":
+        if d.definition.ends or d.column.type == "boolean" or has_few_values((expr,), rule, program):
             continue
         if d.custom is not None:
             # Its order is user-defined: only a copy, or an expression over no recursive value, is one of finitely many.

@@ -14,26 +14,32 @@ from pyspark_paralagg.compile.rewrite.scope import Variable, variables
 from pyspark_paralagg.program.branch import strip_handles
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.functions.casts import is_exact
-from pyspark_paralagg.program.functions.value_range import is_float, unit
+from pyspark_paralagg.program.functions.value_range import is_float, type_range, unit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from pyspark_paralagg.program.functions.value_range import Range
     from pyspark_paralagg.program.program import Program, Rule
 
 _MANY = 1 << 30
-"""More values than this are no bound: a narrow type would end a growing key by an overflow."""
+"""More values than this are no bound: a number of a narrow type, cast to a wider one, grows to an overflow."""
 _SIGNS = {"Add": 1, "DateAdd": 1, "Subtract": -1, "DateSub": -1}
 
 
 def has_few_values(exprs: tuple[Expr, ...], rule: Rule, program: Program) -> bool:
     """Return whether one of ``exprs`` has a known range with few values. Fractions are too many in any range."""
     facts = facts_of(rule, program)
-    for expr in exprs:
-        range_ = None if is_float(expr.type) else range_of(expr, facts)
-        if range_ is not None and not range_.is_empty and (range_.high - range_.low) / unit(expr.type) < _MANY:
-            return True
-    return False
+    return any(_is_small(range_of(e, facts), e.type) for e in exprs if not is_float(e.type))
+
+
+def _is_small(range_: Range | None, type_: str) -> bool:
+    """Return whether a range has few values. One that ends with its type does not: growth ends there by an overflow."""
+    of_type = type_range(type_)
+    if range_ is None or of_type is None or range_.is_empty:
+        return False
+    is_inside = of_type.low < range_.low and range_.high < of_type.high
+    return is_inside and (range_.high - range_.low) / unit(type_) < _MANY
 
 
 def is_finite_by_input(relation: str, names: Collection[str], program: Program) -> bool:
@@ -75,7 +81,7 @@ def _is_static(expr: Expr, scope: Mapping[str, Variable]) -> bool:
 
 def _step(expr: Expr, name: str | None) -> int:
     """Return the sign of what ``expr`` adds to the variable ``name``; 0 if it is something else."""
-    if not isinstance(expr, Call) or expr.fn not in _SIGNS:
+    if not isinstance(expr, Call) or expr.fn not in _SIGNS or is_float(expr.type):  # 1e17 + 1 is 1e17
         return 0
     left, right = (_uncast(a) for a in expr.args)
     if isinstance(left, Lit) and expr.fn == "Add":
