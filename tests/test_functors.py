@@ -154,7 +154,7 @@ def test_the_proof_knows_nothing_of_a_functor() -> None:
 
 
 def test_a_key_that_a_functor_computes_may_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_paralagg.compile.rewrite.limit_growth.MAX_ITERATIONS", 9)
+    monkeypatch.setattr("pyspark_paralagg.compile.prove.limit_growth.MAX_ITERATIONS", 9)
     with pytest.raises(FixpointError, match="PARALAGG_LIMIT_REACHED"):
         local(".functor f(number): number\np(1). p(@f(x)) :- p(x).", {"f": lambda x: x + 1}, ["p"])
 

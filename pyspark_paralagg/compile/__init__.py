@@ -31,11 +31,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.physical.plan import BROADCAST_MAX_BYTES, plan
+from pyspark_paralagg.compile.prove.limit_growth import limit_growth
 from pyspark_paralagg.compile.prove.verify import verify
 from pyspark_paralagg.compile.rewrite.check_types import check_types
 from pyspark_paralagg.compile.rewrite.drive_static import drive_static
 from pyspark_paralagg.compile.rewrite.hoist import hoist
-from pyspark_paralagg.compile.rewrite.limit_growth import limit_growth
 from pyspark_paralagg.compile.rewrite.place_semi import place_semi
 from pyspark_paralagg.compile.rewrite.prune import prune
 from pyspark_paralagg.compile.rewrite.separate_nulls import separate_nulls

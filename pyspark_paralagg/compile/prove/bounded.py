@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.prove.finite_keys import has_few_values
 from pyspark_paralagg.compile.prove.monotone import range_of
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
-from pyspark_paralagg.compile.rewrite.finite_keys import has_few_values
 from pyspark_paralagg.compile.rewrite.scope import Variable, variables
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, branches, columns

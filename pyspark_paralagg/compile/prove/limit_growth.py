@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.rewrite.finite_keys import has_few_values, is_finite_by_input
+from pyspark_paralagg.compile.prove.finite_keys import has_few_values, is_finite_by_input
 from pyspark_paralagg.compile.rewrite.scope import variables
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
