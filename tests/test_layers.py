@@ -38,9 +38,9 @@ LINES = {
         "worker": 360,
     },
     "mpi_backend": {
-        "codegen": 2_655,
+        "codegen": 2_980,
         "exchange": 560,
-        "kernels": 1_690,
+        "kernels": 1_755,
         "launch": 1_710,
         "load": 755,
         "loop": 2_490,

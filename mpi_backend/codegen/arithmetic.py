@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.codegen.values import Value, wrap
+from mpi_backend.codegen.values import Value, is_interval, wrap
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ def fit(writer: Writer, target: Type, code: str, overflow: str | None = None) ->
     """Convert ``code``, a 64-bit whole number, to ``target``. ``overflow``: the condition that 64 bits overflow."""
     if target.is_decimal:
         return check_decimal(writer, target, code, 10**target.precision, overflow)
+    fails = writer.ansi or is_interval(target)
     if target.bits == WORD:
-        if writer.ansi and overflow is not None:
+        if fails and overflow is not None:
             writer.fail(overflow, _OVERFLOW, f"a value of {target.name} overflows")
         return Value(target, code)
-    if writer.ansi:
+    if fails:
         low, high = -(1 << target.bits - 1), (1 << target.bits - 1) - 1
         writer.fail(f"{code} < {low} or {code} > {high}", _OVERFLOW, f"a value of {target.name} overflows")
         return Value(target, code)
@@ -81,7 +82,7 @@ def _multiply(writer: Writer, args: list[Value], target: Type) -> Value:
     if target.kind == "fraction":
         return Value(target, _round_float(target, f"{a.code} * {b.code}"))
     if target.is_decimal and target.scale != a.type.scale + b.type.scale:
-        raise _unsupported("a product of decimals that is rounded")
+        raise unsupported("a product of decimals that is rounded")
     z = writer.code.keep("x", wrap(a.code, "*", b.code))
     return fit(writer, target, z, f"product_overflows({a.code}, {b.code})")
 
@@ -89,7 +90,7 @@ def _multiply(writer: Writer, args: list[Value], target: Type) -> Value:
 def _divide(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
     if target.kind != "fraction":
-        raise _unsupported("a quotient of decimals")
+        raise unsupported("a quotient of decimals")
     null = _check_zero(writer, b, "DIVIDE_BY_ZERO")
     return _write_unless(writer, target, null, lambda: _round_float(target, f"{a.code} / {b.code}"))
 
@@ -97,7 +98,7 @@ def _divide(writer: Writer, args: list[Value], target: Type) -> Value:
 def _integral_divide(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
     if a.type.is_decimal:
-        raise _unsupported("a quotient of decimals")
+        raise unsupported("a quotient of decimals")
     null = _check_zero(writer, b, "DIVIDE_BY_ZERO")
     if writer.ansi:
         condition = f"{b.code} == -1 and {a.code} == {-(1 << WORD - 1)}"
@@ -158,18 +159,6 @@ def _logarithm(code: str) -> Write:
     return write
 
 
-def _rounded(code: str) -> Write:
-    def write(_: Writer, args: list[Value], target: Type) -> Value:
-        [a] = args
-        if a.type.kind == "fraction":
-            return Value(target, f"saturated({code.format(a.code)})")
-        if a.type.is_decimal:
-            raise _unsupported("rounding a decimal")
-        return a
-
-    return write
-
-
 def _bits(sign: str) -> Write:
     def write(_: Writer, args: list[Value], target: Type) -> Value:
         return Value(target, f"({args[0].code} {sign} {args[1].code})")
@@ -225,16 +214,13 @@ def _write_unless(writer: Writer, target: Type, null: str | None, code: Callable
 
 def _check_same_scale(a: Value, b: Value) -> None:
     if a.type.scale != b.type.scale:
-        raise _unsupported("a remainder of decimals of different scales")
+        raise unsupported("a remainder of decimals of different scales")
 
 
-def _unsupported(operation: str) -> UnsupportedError:
-    return UnsupportedError(
-        "PARALAGG_EXPRESSION_UNPORTABLE",
-        f"the MPI engine does not compute {operation}",
-        value=operation,
-        hint="cast it to double",
-    )
+def unsupported(operation: str, hint: str = "cast it to double") -> UnsupportedError:
+    """Return the error about an operation that the engine does not compute."""
+    message = f"the MPI engine does not compute {operation}"
+    return UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", message, value=operation, hint=hint)
 
 
 FUNCTIONS: dict[str, Write] = {
@@ -244,7 +230,7 @@ FUNCTIONS: dict[str, Write] = {
     "Sqrt": _formula("np.sqrt({})"), "Exp": _formula("np.exp({})"), "Pow": _formula("power({}, {})"),
     "Log": _logarithm("np.log({})"), "Log10": _logarithm("np.log10({})"), "Log2": _logarithm("np.log2({})"),
     "Log1p": _logarithm("np.log1p({})"),
-    "Floor": _rounded("np.floor({})"), "Ceil": _rounded("np.ceil({})"),
+    "Rint": _formula("np.rint({})"), "Signum": _formula("np.sign({})"),
     "BitwiseAnd": _bits("&"), "BitwiseOr": _bits("|"), "BitwiseXor": _bits("^"), "BitwiseNot": _formula("(~{})"),
     "ShiftLeft": _shift("ShiftLeft"), "ShiftRight": _shift("ShiftRight"), "ShiftRightUnsigned": _shift("Unsigned"),
     "DateAdd": _days("+"), "DateSub": _days("-"), "DateDiff": _days("-"),

@@ -6,6 +6,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from mpi_backend.codegen import calendar
 from mpi_backend.codegen.arithmetic import WORD, check_decimal, fit, rescale
 from mpi_backend.codegen.values import Value
 from mpi_backend.state.types import type_of
@@ -23,13 +24,8 @@ def cast(writer: Writer, value: Value, target: Type) -> Value:  # noqa: PLR0911 
     source = value.type
     if source == target:
         return value
-    if source.name in _TIMES or target.name in _TIMES:
-        raise UnsupportedError(
-            "PARALAGG_EXPRESSION_UNPORTABLE",
-            f"the MPI engine does not cast {source.name} to {target.name}",
-            value=f"{source.name} to {target.name}",
-            hint="cast it before the recursion",
-        )
+    if calendar.is_time(source) or calendar.is_time(target):
+        return calendar.cast_time(writer, value, target)
     if target.kind == "truth":
         return Value(target, f"({value.code} != 0)")
     if source.kind == "truth":

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mpi_backend.codegen import arithmetic, casts
-from mpi_backend.codegen.values import Value, equal, less
+from mpi_backend.codegen import arithmetic, calendar, casts, rounding
+from mpi_backend.codegen.values import Value, equal, less, value_type
 from mpi_backend.codegen.writer import GUARD, Writer
 from mpi_backend.kernels.status import MAX_ARGUMENTS
 from mpi_backend.state.texts import TEXT_FUNCTIONS, TextCall, check_cast, check_pattern
@@ -84,7 +84,7 @@ class Expressions(Writer):
         if expr.fn in ("Between", "Present"):
             return self._guard(expr)
         args = [self.value(a) for a in expr.args]
-        result_type = type_of(expr.type)
+        result_type = value_type(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
             null = args[0].null or "False"
             return Value(TRUTH, null if expr.fn == "IsNull" else f"(not {null})")
@@ -120,7 +120,7 @@ class Expressions(Writer):
         coded = _CODED.fullmatch(str(message.value))
         code, text = coded.groups() if coded else ("USER_RAISED_EXCEPTION", str(message.value))
         self.fail("True", code, text)
-        result_type = type_of(expr.type)
+        result_type = value_type(expr.type)
         return Value(result_type, _null_value(result_type))
 
     def _strict(self, expr: Call, args: list[Value], result_type: Type) -> Value:
@@ -144,6 +144,9 @@ class Expressions(Writer):
         if expr.fn in _COMPARISONS:
             return Value(TRUTH, self._compare(expr.fn, args[0].type, args[0].code, args[1].code))
         write = arithmetic.FUNCTIONS.get(expr.fn)
+        write_call = calendar.FUNCTIONS.get(expr.fn) or rounding.FUNCTIONS.get(expr.fn)
+        if write_call is not None:
+            return write_call(self, expr, args, result_type)
         if write is None and expr.fn != "Cast":
             raise _unportable(expr.fn)
         ansi = self.ansi
@@ -230,7 +233,7 @@ class Expressions(Writer):
 
     def _if_or_case(self, expr: Call) -> Value:
         """Write ``If(c, a, b)`` and ``CaseWhen(c, a, ..., else)``. Without an else the last value is null."""
-        result_type = type_of(expr.type)
+        result_type = value_type(expr.type)
         out, null = self.code.name("x"), self.code.name("n")
         self.code.line(f"{out} = {_null_value(result_type)}")
         self.code.line(f"{null} = True")
@@ -255,7 +258,7 @@ class Expressions(Writer):
         nulls[0] = nulls[0] or value.null is not None
 
     def _coalesce(self, expr: Call) -> Value:
-        result_type = type_of(expr.type)
+        result_type = value_type(expr.type)
         first = self.value(expr.args[0])
         if first.null is None or len(expr.args) == 1:
             return first
@@ -279,7 +282,7 @@ class Expressions(Writer):
     # --- constants and texts ----------------------------------------------------------------------------------------
 
     def _literal(self, lit: Lit) -> Value:
-        literal_type = type_of(lit.type) if lit.type != "void" else TRUTH
+        literal_type = value_type(lit.type) if lit.type != "void" else TRUTH
         if lit.value is None:
             return Value(literal_type, _null_value(literal_type), "True")
         if literal_type.kind == "text":

@@ -7,10 +7,25 @@ equals itself and is the largest number; texts compare by bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mpi_backend.state.types import Type
+from mpi_backend.state.types import Type, type_of
+from pyspark_paralagg.program.functions.value_range import is_day_time_interval, is_year_month_interval
+
+
+def value_type(name: str) -> Type:
+    """Return the type of a value inside an expression, which may be an interval: no column of the engine is one.
+
+    >>> value_type("interval month").bits
+    32
+    """
+    if is_year_month_interval(name):
+        return Type(name, "whole", 32)
+    return Type(name, "whole") if is_day_time_interval(name) else type_of(name)
+
+
+def is_interval(value_type: Type) -> bool:
+    """Return whether values of the type are intervals, whose overflow is an error with and without ANSI rules."""
+    return value_type.name.startswith("interval ")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ import math
 
 import numpy as np
 
+from mpi_backend.kernels.calendar import add_months, first_of_period, rounded, year_and_month
 from mpi_backend.kernels.keys import find, find1
 from mpi_backend.kernels.status import CALL, FAILED, FULL, OUT, PLACES, RESUMED, ROW, ROW_END, STATUS, WANTED, WORK
 from mpi_backend.kernels.support import (

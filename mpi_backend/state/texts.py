@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError
 from pyspark_paralagg.program import fields, patterns, sets
+from pyspark_paralagg.program.functions import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +103,8 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "Concat": lambda *parts: "".join(parts),
     "Length": len,
     "Substring": _substring,
+    "StringLPad": texts.left_padded,
+    "StringRPad": texts.right_padded,
     "Contains": lambda text, part: part in text,
     "StartsWith": lambda text, part: text.startswith(part),
     "EndsWith": lambda text, part: text.endswith(part),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from mpi_backend.state.types import Column as EngineColumn
+
 
 COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "17"))
 PARTS = range(3)
@@ -75,15 +77,15 @@ def _is_typed(spark: SparkSession, text: str) -> bool:
     return True
 
 
-def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
+def analysed(spark: SparkSession, texts: list[str], types: list[tuple[str, str]] = TYPES) -> list[Input]:
     """Analyse expressions over the columns of the data. Return an input for each."""
-    schema = schema_of(", ".join(f"{n} {t}" for n, t in TYPES))
+    schema = schema_of(", ".join(f"{n} {t}" for n, t in types))
     shim = Shim(spark)
     df = shim.reference("r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
     analysis = shim.analyse({"q": df})
     node = analysis.json()["steps"][0]["plan"]
     assert node["op"] == "project", node
-    columns = tuple(Column(c["col"], t) for c, (_, t) in zip(node["child"]["columns"], TYPES, strict=True))
+    columns = tuple(Column(c["col"], t) for c, (_, t) in zip(node["child"]["columns"], types, strict=True))
     exprs = [from_json(e["expr"]) for e in node["exprs"]]
     return [Input(n, 0, columns, (e,), name=t) for n, (e, t) in enumerate(zip(exprs, texts, strict=True))]
 
@@ -91,13 +93,17 @@ def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
 class Engine:
     """The engine's evaluation of expressions over the data."""
 
-    def __init__(self, *, ansi: bool) -> None:
+    def __init__(self, types: list[tuple[str, str]] = TYPES, data: list[tuple[Any, ...]] = DATA, *, ansi: bool) -> None:
         self._ansi = ansi
-        columns = [Column(name, spark_type) for name, spark_type in TYPES]
-        self._table = table_of(columns, arrow(TYPES, DATA).to_batches())
+        columns = [Column(name, spark_type) for name, spark_type in types]
+        self._table = table_of(columns, arrow(types, data).to_batches())
 
     def values(self, expression: Drawn, row: int | None = None) -> list[Any]:
         """Return the values of all rows, or of one row. Raise the error of the first row that has one."""
+        return to_arrow(self.column(expression, row)).to_pylist()
+
+    def column(self, expression: Drawn, row: int | None = None) -> EngineColumn:
+        """Return the values of all rows, or of one row, as the engine has them."""
         table = self._table
         if row is not None:
             table = type(table)(tuple(c.take(slice(row, row + 1)) for c in table.columns), 1)
@@ -106,7 +112,7 @@ class Engine:
         [column], _ = evaluate(expression.source, tables[0].columns, table.count, strings, ansi=self._ansi)
         if column.type.kind == "text":
             column = type(column)(column.type, column.words, column.nulls, strings.all())
-        return to_arrow(column).to_pylist()
+        return column
 
     def value(self, expression: Drawn, row: int) -> Any:  # noqa: ANN401 - a value of any type, or an error
         """Return the value or the error of one row."""

@@ -177,7 +177,7 @@ def _from_1970(size: int) -> Callable[[Call, Args, Setting], Shape | None]:
     return shape
 
 
-_UNITS = {
+UNITS = {
     **{name.capitalize(): (size, False) for name, size in CLOCK_LEVELS.items()},
     "Dayofyear": (MICROSECONDS_PER_DAY, False),
     "Week": (7 * MICROSECONDS_PER_DAY, False),
@@ -189,11 +189,11 @@ _UNITS = {
 
 _ADDS = tuple(
     Function(f"TimestampAdd{unit}", None, _add_months(size) if is_months else _add_units(size))
-    for unit, (size, is_months) in _UNITS.items()
+    for unit, (size, is_months) in UNITS.items()
 )
 _DIFFERENCES = tuple(
     Function(f"TimestampDiff{unit}", None, _difference(size, counts_months=is_months))
-    for unit, (size, is_months) in _UNITS.items()
+    for unit, (size, is_months) in UNITS.items()
 )
 
 FUNCTIONS = (

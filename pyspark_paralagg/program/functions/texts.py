@@ -14,8 +14,6 @@ from pyspark_paralagg.program.functions.function import Args, Function, Setting,
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark_paralagg.program.expr import Call
 
 FIRST = (0, 1)
@@ -37,22 +35,23 @@ def _prefix(call: Call, _: Args, __: Setting) -> Shape | None:
     return Shape(("up", "unknown", "up"), None, ("never",) * 3, ("no",) * 3)
 
 
-def padding(text: str, length: int, pad: str) -> str:
-    """Return what ``lpad`` and ``rpad`` add to a text: repetitions of ``pad``.
+def left_padded(text: str, length: int, pad: str) -> str:
+    """Return Spark's ``lpad``, which cuts a longer text.
 
-    >>> padding("ab", 5, "xy")
-    'xyx'
+    >>> left_padded("ab", 5, "xy"), left_padded("abc", 2, "x")
+    ('xyxab', 'ab')
     """
+    return _padding(text, length, pad) + text[: max(length, 0)]
+
+
+def right_padded(text: str, length: int, pad: str) -> str:
+    """Return Spark's ``rpad``, which cuts a longer text."""
+    return text[: max(length, 0)] + _padding(text, length, pad)
+
+
+def _padding(text: str, length: int, pad: str) -> str:
     missing = max(length - len(text), 0)
     return (pad * missing)[:missing]
-
-
-def _padded(*, is_left: bool) -> Callable[[str, int, str], str]:
-    def compute(text: str, length: int, pad: str) -> str:
-        kept, added = text[: max(length, 0)], padding(text, length, pad)
-        return added + kept if is_left else kept + added
-
-    return compute
 
 
 def _concatenated(*parts: str) -> str:
@@ -73,8 +72,8 @@ FUNCTIONS = (
     Function("BitLength", None, _length),
     Function("OctetLength", None, _length),
     Function("Substring", _substring, _prefix),
-    Function("StringLPad", _padded(is_left=True)),
-    Function("StringRPad", _padded(is_left=False)),
+    Function("StringLPad", left_padded),
+    Function("StringRPad", right_padded),
     Function(fields.PACK, fields.pack),
     Function(fields.FIELD, fields.field),
 )
