@@ -27,7 +27,7 @@ LINES = {
         "datalog": 7_850,
         "delta": 2_260,
         "graph": 1_370,
-        "lowering": 470,
+        "lowering": 545,
         "maintenance": 1_750,
         "plan": 760,
         "program": 4_450,

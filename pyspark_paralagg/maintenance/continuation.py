@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.kept import Falls, Keeping, StateLostError, has_too_many_fallen, is_lost
 from pyspark_paralagg.errors import VerificationError
-from pyspark_paralagg.lowering.joins import within, without
+from pyspark_paralagg.lowering.joins import differing, within, without
 from pyspark_paralagg.maintenance.differences import LOST, differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows, support_of
 from pyspark_paralagg.maintenance.rows import MaterializedRows, materialize, materialize_all
@@ -87,7 +87,7 @@ class Continuation:
         if self.is_flagged:
             return changed.where(f"NOT {quoted(REMOVED)}").drop(REMOVED)
         columns = [c.name for c in self.relation.columns]
-        return changed if self.fallen is None or not self.has_fallen else without(changed, self.fallen.df, columns)
+        return changed if self.fallen is None or not self.has_fallen else differing(changed, self.fallen.df, columns)
 
     def removed(self, changed: DataFrame) -> DataFrame:
         """Return the stored rows whose keys leave the result."""
@@ -188,7 +188,7 @@ def _continue(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     if program.has_witnesses:  # which are those of all derivations from the rows that stay
         run = program.over(again, frames, backend)
         columns = {r.name: [c.name for c in r.columns] for r in program.relations}
-        changes = {name: without(whole, kept[name], columns[name]) for name, whole in run.items()}
+        changes = {name: differing(whole, kept[name], columns[name]) for name, whole in run.items()}
     else:
         lost = {name: within(again[name], fallen[name].df, keys[name]) for name in are_some}
         run = changes = program.changes(united(gained, lost), frames, kept, backend, keeping)
@@ -285,7 +285,7 @@ def _recomputed(program: Program, stored: DataFrame, frames: Frames, keeping: Ke
 
     relation = program.relation
     [whole] = program.whole(frames, keeping).values()
-    changed = without(whole, stored, [c.name for c in relation.columns]).withColumn(REMOVED, F.lit(col=False))
+    changed = differing(whole, stored, [c.name for c in relation.columns]).withColumn(REMOVED, F.lit(col=False))
     gone = without(stored, whole, [k.name for k in relation.keys]).withColumn(REMOVED, F.lit(col=True))
     try:
         rows = materialize(changed.unionAll(gone))  # one query, in which the fixpoint runs once

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark_paralagg.api.dataframe import explain_as, recursive
 from pyspark_paralagg.api.relations import columns_of
 from pyspark_paralagg.errors import UnsupportedError, UsageError
-from pyspark_paralagg.lowering.joins import without
+from pyspark_paralagg.lowering.joins import differing, without
 from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint
 from pyspark_paralagg.maintenance.net import net_changes as net
 from pyspark_paralagg.maintenance.net import unsupported_columns
@@ -98,7 +98,9 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
     inserted, deleted
         The rows that came and went, by source. An updated row is deleted with its old values and inserted with its new
         ones. For two snapshots: ``inserted={"edges": after.exceptAll(before)}``,
-        ``deleted={"edges": before.exceptAll(after)}``.
+        ``deleted={"edges": before.exceptAll(after)}``. Spark's ``exceptAll`` calls 0.0 and -0.0 equal, and strings of a
+        collation such as UTF8_LCASE. For columns of such types pass both snapshots, ``inserted={"edges": after}``,
+        ``deleted={"edges": before}``: rows that are identical in both cancel out.
 
     The result always equals that of a full run over ``sources``. It is continued from ``old`` if the recursion is a
     lattice (``min``, ``max``, sets, ``min_by``, ...) or has only sums and counts, and computed again otherwise, for the
@@ -192,7 +194,7 @@ def _full(program: Program, stored: DataFrame, whole: DataFrame, reason: str) ->
     computed = materialize(whole)
     rows, columns = computed.df, [c.name for c in program.relation.columns]
     removed = without(stored, rows, [k.name for k in program.relation.keys])
-    upserts = without(rows, stored, columns)
+    upserts = differing(rows, stored, columns)
     return Maintained(rows, upserts, removed, "full", reason, run=report(whole), _computed=(computed,))
 
 

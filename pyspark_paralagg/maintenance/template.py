@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark_paralagg.lowering.joins import without
+from pyspark_paralagg.lowering.joins import differing
 from pyspark_paralagg.maintenance.recursion import SOURCE
 from pyspark_paralagg.session.attach import Shim
 
@@ -113,7 +113,7 @@ def reading_before(frames: Frames, inserted: Frames, deleted: Frames, stored: Fr
         if read.source is None or not read.negated:
             return most(read)
         now = frames[read.source]
-        return without(now, inserted[read.source], now.columns) if read.source in inserted else now
+        return differing(now, inserted[read.source], now.columns) if read.source in inserted else now
 
     return rows
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta.tables import DeltaTable
 from lake import EDGES, STARTS, Lake, delta_session, edges_of
+from spark_versions import SPARK
 from stage import print_facts
 from views import PROGRAMS, components, has_full_fixpoint
 
@@ -120,6 +121,46 @@ def _sums(spark: SparkSession, folder: str, *, evicts: bool = False) -> dict[str
         "rows": rows,
         "is full": has_full_fixpoint(view),
     }
+
+
+def representations(spark: SparkSession) -> dict[str, Any]:
+    """Update columns to values that Spark calls equal to the old ones, and expressions tell apart."""
+    lake = Lake(spark, "representations")
+    spark.conf.set("spark.databricks.delta.schema.typeCheck.enabled", "false")  # else Delta refuses collations
+    name = "string collate UTF8_LCASE" if SPARK >= (4, 0) else "string"
+    schema = f"src bigint, dst bigint, x double, a array<double>, c struct<f: double>, name {name}"
+    lake.add("edges", [(n, n + 1, 0.0, [1.0, 0.0], (0.0,), "a") for n in range(3)], schema)
+    lake.add("starts", [(0, 1)], STARTS)
+    weight = "length(concat_ws('', x, a[1], c.f)) + ascii(name)"
+
+    def view(target: str, agg: str, value: str) -> ra.delta.RecursiveTable:
+        return ra.delta.RecursiveTable(
+            spark, lake.path(target), keys="node", aggs={"dist": agg},
+            sources={"edges": lake.path("edges"), "starts": lake.path("starts")},
+            base=lambda t: t["starts"],
+            step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", value),
+        )  # fmt: skip
+
+    text = "d(0, 1). d(t, $MIN(v + strlen(to_string(x)))) :- d(s, v), edges(s, t, x, _, _, _)."
+    views = {
+        "least": view("least", "min", f"dist + {weight} AS dist"),
+        "sums": view("sums", "sum", f"dist * ({weight}) AS dist"),
+        "text": ra.delta.RecursiveTable.datalog(
+            spark, lake.path("text"), text, "d", sources={"edges": lake.path("edges")}
+        ),
+    }
+    for table in views.values():
+        table.refresh()
+    updates = ("x = -0.0D", "a = array(1.0D, -0.0D)", "c = named_struct('f', -0.0D)", "name = 'A'")
+    same: dict[str, list[bool]] = {name: [] for name in views}
+    kinds = set()
+    for update in updates:
+        lake.sql(f"UPDATE {{}} SET {update} WHERE src = 1", "edges")  # noqa: S608 - of the texts above
+        for name, table in views.items():
+            kinds.add(table.refresh(full=False).kind)
+            same[name].append(has_full_fixpoint(table))
+    spark.conf.unset("spark.databricks.delta.schema.typeCheck.enabled")
+    return {"kinds": sorted(kinds), "same": same, "rows": {name: lake.rows(name) for name in views}}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.rotates(runs=6, turn=4),
     pytest.mark.slow("two dozen refreshes of Delta tables in one JVM"),
 ]
-SCENARIO = ("refresh_deletes", "deletes", "costs", "sums")
+SCENARIO = ("refresh_deletes", "deletes", "costs", "sums", "representations")
 SECONDS = 1200
 
 
@@ -58,3 +58,14 @@ def test_sums_are_maintained(fact: Callable[[str], Any], how: str, loaded: str) 
     assert result["rows"] == [sorted([n, k] for k, n in rows.items()) for rows in expected]
     assert result["written"][1:] == [[2, 3, 0], [0, 2, 2], [0, 2, 1]]
     assert result["is full"]
+
+
+def test_updates_to_values_that_spark_calls_equal_are_maintained(fact: Callable[[str], Any]) -> None:
+    """Four updates of the second edge: of a double, in an array, in a structure, and of a string with a collation."""
+    result = fact("representations")
+    assert result["kinds"] == ["incremental"]
+    assert result["same"] == {name: [True] * 4 for name in ("least", "sums", "text")}
+    first, second = 9 + ord("a"), 12 + ord("A")
+    assert result["rows"]["least"] == [[1, 0], [1 + first, 1], [1 + first + second, 2], [1 + 2 * first + second, 3]]
+    assert result["rows"]["sums"] == [[1, 0], [first, 1], [first * second, 2], [first * second * first, 3]]
+    assert result["rows"]["text"] == [[0, 1], [1, 4], [2, 8], [3, 11]]
