@@ -127,6 +127,43 @@ def test_iterations_deltas_and_totals_are_the_same_on_every_executor(reports: di
         assert ra.RunReport.from_json(report.to_json()) == report
 
 
+CHAIN = 7
+FORMS: dict[str, tuple[dict[str, str] | None, str]] = {
+    "best first": ({"dist": "min"}, "dist + 1 AS dist"),
+    "in place": ({"dist": "min"}, "dist"),
+    "in rounds": ({"dist": "sum"}, "dist * 2 AS dist"),
+    "set": (None, ""),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("backend", ["spark", "spark in tasks", "dataframe", "local", "python"])
+def test_totals_are_the_rows_after_each_iteration(spark: SparkSession, backend: str, form: str) -> None:
+    """Along a chain, iteration n derives row n + 1. Best first, and on one rank, an entry may have several."""
+    backend, _, tasks = backend.partition(" in ")
+    spark.conf.set("spark.paralagg.oneTask.maxRows", 0 if tasks else 100_000)
+    edges = spark.range(CHAIN - 1).selectExpr("id AS src", "id + 1 AS dst")
+    base = spark.sql("SELECT 0L AS node, 1L AS dist")
+    aggs, value = FORMS[form]
+    columns = ["dst AS node", *([value] if value else [])]
+    df = (base if aggs else base.select("node")).recursive_agg(
+        "node", aggs, step=lambda d: d.join(edges, d.node == edges.src).selectExpr(*columns), backend=backend
+    )
+    report = report_of(df)
+    if form == "best first" and tasks:  # passes of one iteration follow the chain until it leaves the task
+        assert [r["total"] for r in report.rounds] == sorted(r["total"] for r in report.rounds)
+        assert report.rounds[-1]["total"] == report.tuples == CHAIN
+        return
+    assert (report.iterations, report.tuples) == (CHAIN, CHAIN)
+    rows = {entry["iteration"]: (entry["delta"], entry["total"]) for entry in report.rounds}
+    ends = list(rows)
+    assert ends[-1] == CHAIN
+    assert backend in {"local", "python"} or ends == [*range(1, CHAIN + 1)]
+    totals = {0: 1, **{n: min(n + 1, CHAIN) for n in ends}}
+    before = [0, *ends[:-1]]
+    assert rows == {n: (totals[n] - totals[m], totals[n]) for m, n in zip(before, ends, strict=True)}
+
+
 def test_who_counts_balance_and_bytes_says_them(reports: dict[str, ra.RunReport]) -> None:
     assert reports["dataframe"].balance is None
     assert [r["bytes"] for r in reports["dataframe"].rounds] == [None, None, None]

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHANGED, DIFFERENCE, OVERFLOW, BYTES, WORK, SIZES = 0, 1, 2, 3, 4, 5
-"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes, work; then delta and total by relation.
+NUMBERS = 4
+"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes, work; then four numbers by relation.
 
+These are its delta, its rows when the iteration began, its rows now, and the delta of all but the last of the
+iterations that a single rank has run between two votes. In place, a rank does not know at its vote
+which rows it will receive. So the rows after an iteration are those with which the next one begins.
 Their sums (``sum_votes``) have one more number for each relation, the maximum of its delta over all ranks, and at the
 end the maximum of the work.
 """
@@ -39,7 +43,7 @@ class Counts(NamedTuple):
 
 def votes(loop: LoopState, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
     """Return this rank's votes, with the bytes sent and the work done since its last votes."""
-    sizes = [x for p in loop.parts.values() for x in (float(p.size), float(p.rows))]
+    sizes = [float(x) for p in loop.parts.values() for x in (p.size, p.rows_before, p.rows, p.size_between)]
     sent, loop.comm.sent_bytes = loop.comm.sent_bytes, 0
     work, loop.work = loop.work, 0
     return np.array([changed, difference, failed, float(sent), float(work), *sizes])
@@ -47,7 +51,7 @@ def votes(loop: LoopState, changed: float, difference: float = 0.0, failed: floa
 
 def sum_votes(all_votes: Array) -> Array:
     """Return the sums of the votes of all ranks, a row for each rank, and the maxima of deltas and work."""
-    maxima = all_votes[:, SIZES::2].max(axis=0), all_votes[:, WORK : WORK + 1].max(axis=0)
+    maxima = all_votes[:, SIZES::NUMBERS].max(axis=0), all_votes[:, WORK : WORK + 1].max(axis=0)
     return np.concatenate([all_votes.sum(axis=0), *maxima])
 
 
@@ -77,7 +81,7 @@ class LoopStats:
         self._works_ahead = works_ahead
         self._relations = relations
         self._ranks = ranks
-        self._maxima = SIZES + 2 * len(relations)
+        self._maxima = SIZES + NUMBERS * len(relations)
         self._sums: list[Array] = []
         self._seconds: list[float] = []
         self._phases: list[Mapping[str, float]] = []
@@ -89,7 +93,7 @@ class LoopStats:
     def add(self, iteration: int, sums: Array, seconds: float, phases: Mapping[str, float], *, ahead: bool) -> None:
         """Add the sums of the iterations up to ``iteration``. ``phases`` are seconds on this rank.
 
-        With ``ahead``, the delta and the bytes in these sums are those of the previous iteration.
+        With ``ahead``, the delta, the rows before and the bytes in these sums are those of the previous iteration.
         """
         self._is_ahead = ahead
         self._iterations.append(iteration)
@@ -98,7 +102,7 @@ class LoopStats:
         self._phases.append(phases)
         self._changed += self.delta(sums)
         self._bytes += int(sums[BYTES])
-        self._heaviest += int(sums[self._maxima : -1].sum())
+        self._heaviest += int(sums[self._maxima : -1].sum() + sums[SIZES + 3 : self._maxima : NUMBERS].sum())
 
     def counts(self) -> Counts:
         """Return the progress after the last sums."""
@@ -108,11 +112,11 @@ class LoopStats:
 
     def delta(self, sums: Array) -> int:
         """Return the number of rows that changed."""
-        return int(sums[SIZES : self._maxima : 2].sum())
+        return int(sums[SIZES : self._maxima : NUMBERS].sum() + sums[SIZES + 3 : self._maxima : NUMBERS].sum())
 
     def total(self, sums: Array) -> int:
-        """Return the number of rows."""
-        return int(sums[SIZES + 1 : self._maxima : 2].sum())
+        """Return the number of rows that are counted."""
+        return int(sums[SIZES + 2 : self._maxima : NUMBERS].sum())
 
     def difference(self, iteration: int) -> float | None:
         """Return Σ|Δ| of an iteration."""
@@ -130,8 +134,10 @@ class LoopStats:
             later = self._sums[n + 1] if n + 1 < len(self._sums) else None
             source = later if self._is_ahead else sums
             for r, name in enumerate(self._relations):
-                delta = 0 if source is None else int(source[SIZES + 2 * r])
-                total = int((sums if source is None else source)[SIZES + 1 + 2 * r])
+                at = SIZES + NUMBERS * r
+                between = int(sums[at + 3])
+                delta = between + (0 if source is None else int(source[at]))
+                total = int(later[at + 1] if self._is_ahead and later is not None else sums[at + 2])
                 seconds = self._seconds[n]
                 work = later if self._works_ahead else sums
                 sent = 0 if source is None or r else int(source[BYTES])  # relations share an exchange
@@ -143,7 +149,7 @@ class LoopStats:
                         "total": total,
                         "seconds": seconds,
                         "bytes": sent,
-                        "balance": None if source is None or not delta else self._balance(source, r, delta),
+                        "balance": self._balance(source, r, between, delta) if delta else None,
                         "work": 0 if work is None or r else int(work[WORK]),
                         "work_balance": None if work is None or r else self._work_balance(work),
                         "phases": self._phases[n],
@@ -155,6 +161,7 @@ class LoopStats:
         """Return the work of the rank with most, divided by the mean over all ranks; None without work."""
         return float(sums[-1]) * self._ranks / float(sums[WORK]) if sums[WORK] else None
 
-    def _balance(self, sums: Array, relation: int, delta: int) -> float:
+    def _balance(self, sums: Array | None, relation: int, between: int, delta: int) -> float:
         """Return the largest delta of a rank, divided by the mean over all ranks."""
-        return float(sums[self._maxima + relation]) * self._ranks / delta
+        largest = 0.0 if sums is None else float(sums[self._maxima + relation])
+        return (between + largest) * self._ranks / delta

@@ -151,6 +151,16 @@ class Ordered:
         if self.is_on:
             self._begin(self._width)
 
+    def count(self) -> int:
+        """Count the rows that changed since the last step; return the number of all rows."""
+        self._order[FOUND] += lists.count_new(self._part.state.f, self._part.state.dirty)
+        return int(self._order[FOUND])
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of changed rows to which no rule was applied yet."""
+        return int(self._order[NEAR] + self._order[FAR] + len(self._part.state.dirty))
+
     def step(self) -> tuple[int, int, int, float]:
         """Apply near rows until there are none, or enough were applied.
 
@@ -165,8 +175,7 @@ class Ordered:
         if self._has_max_passes and self._loop.comm.size == 1:
             self._fall_back()
         self._applied, self._order[ROWS] = int(self._order[ROWS]), 0
-        waiting = self._order[NEAR] + self._order[FAR] + len(self._part.state.dirty)
-        return int(self._order[PASSES]) - passes, self._applied, int(self._order[FOUND]), float(waiting)
+        return int(self._order[PASSES]) - passes, self._applied, int(self._order[FOUND]), float(self.waiting)
 
     def select(self) -> tuple[Array, int, float]:
         """Return the near rows, which all ranks apply, and the numbers of all rows and of far rows."""

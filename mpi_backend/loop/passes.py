@@ -84,6 +84,7 @@ class Passes:
         for p in self._loop.parts.values():
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
+            p.rows_before = p.rows
         self._clock.timed("rules", self._runner.run_rules)
         return sum_votes(self._clock.timed("exchange", partial(self._roll_over.run, self._waiting_votes)))
 
@@ -94,11 +95,13 @@ class Passes:
     def _ordered_passes(self, ordered: Ordered) -> Array:
         """Apply rules to near rows. With several ranks all passes between two exchanges count as one iteration."""
         [part] = self._loop.parts.values()
+        part.rows_before, first = ordered.count(), ordered.waiting
         passes, part.size, part.rows, left = self._clock.timed("rules", ordered.step)
-        rank_votes = votes(self._loop, left + self._exchange.waiting)
         if self._loop.comm.size == 1:
             self.applied = max(1, passes)
-            return sum_votes(rank_votes[None, :])
+            part.size, part.size_between = first, part.size - first
+            return sum_votes(votes(self._loop, left)[None, :])
+        rank_votes = votes(self._loop, left + self._exchange.waiting)
         order_votes = ordered.votes()
         combined = np.concatenate([order_votes, rank_votes])
         all_votes = self._clock.timed("exchange", partial(self._exchange.run, combined))
@@ -111,6 +114,7 @@ class Passes:
         rounds.take(part)
         rows = part.current[: part.size]
         part.rows += lists.count_new(part.state.f, rows)
+        part.rows_before = part.rows
         lists.unqueue(part.state.f, rows)
         all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, votes(self._loop, len(rows))))
         self._apply_mirrored()
@@ -126,7 +130,7 @@ class Passes:
         """Apply rules on all ranks to the near rows of all ranks."""
         [part] = self._loop.parts.values()
         rows, part.rows, far = self._clock.timed("rules", ordered.select)
-        part.size = len(rows)
+        part.size, part.rows_before = len(rows), part.rows
         order_votes = ordered.votes()
         combined = np.concatenate([order_votes, votes(self._loop, len(rows) + far)])
         all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, combined))

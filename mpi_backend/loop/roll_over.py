@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpi_backend.loop.loop_stats import BYTES, SIZES, WORK
+from mpi_backend.loop.loop_stats import BYTES, NUMBERS, SIZES, WORK
 from mpi_backend.loop.runner import SumOverflowError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RollOver:
         self._parts = [loop.parts[name] for name in loop.facts.stratum.sent_early]
         self._limit = loop.facts.roll_over_rows
         self.is_on = self._limit > 0 and len(self._parts) > 0 and loop.comm.size > 1 and not traced
-        self._votes = SIZES + 2 * len(loop.parts) if loop.facts.stratum.in_place else 0
+        self._votes = SIZES + NUMBERS * len(loop.parts) if loop.facts.stratum.in_place else 0
         self.early = 0
         if self.is_on:
             runner.on_derived = self._check

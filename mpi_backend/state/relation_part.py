@@ -165,7 +165,8 @@ class RelationPart:
         self.base_snapshot: Accumulator | None = None
         self.current = np.zeros(0, np.int32)
         self.size = 0
-        self.rows = 0
+        self.size_between = 0  # the rows that a single rank changes between two votes, but those of the last delta
+        self.rows = self.rows_before = 0  # counted; before: when the iteration began
         self.grow()
 
     def sibling(self) -> RelationPart:
@@ -177,7 +178,7 @@ class RelationPart:
     def forget(self) -> None:
         """Remove the rows of ``state`` and keep all ids. A run in place has no other rows."""
         self.state.reset()
-        self.rows = self.size = 0
+        self.rows = self.rows_before = self.size = 0
 
     def forget_ghosts(self) -> None:
         """Remove all ghosts, none of which is waiting to be sent. New ones get their ids."""

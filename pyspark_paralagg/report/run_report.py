@@ -36,9 +36,10 @@ class RunReport:
     Both are 0 on other executors than Spark's.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
-    all rows (``total``), ``seconds``, ``bytes``, ``balance``, ``work`` and ``work_balance``. ``bytes`` were exchanged;
-    ``work`` counts the rows of joined sides that rules read, in graphs the edges visited. Relations of one iteration
-    share both: they are in the first one's entry. ``balance`` is the largest part of the delta on one task or rank,
+    all rows after it (``total``), ``seconds``, ``bytes``, ``balance``, ``work`` and ``work_balance``. A single rank
+    reports several iterations as one entry, with the number of the last one. ``bytes`` were exchanged; ``work`` counts
+    the rows of joined sides that rules read, in graphs the edges visited. Relations of one iteration share both: they
+    are in the first one's entry. ``balance`` is the largest part of the delta on one task or rank,
     divided by the average: 1.0 is even, the number of tasks means that one task has all. ``work_balance`` is the same
     of the work. All are None if not counted; the balances are also None if there was nothing to do. Runs by bitmaps, or
     value by value (of a key that all rules carry), count no single iterations: ``rounds`` is empty, and ``iterations``

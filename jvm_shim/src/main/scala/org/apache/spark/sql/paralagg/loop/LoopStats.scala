@@ -33,11 +33,13 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   val maxima: Int = relations.length + 1
 
   /** The votes of a task that has nothing to vote on. */
-  val none: Array[Double] = new Array[Double](Sizes + 3 * relations.length + 1)
+  val none: Array[Double] = new Array[Double](Sizes + (Numbers + 1) * relations.length + 1)
 
   /**
    * Returns the votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, work since the last votes, then
-   * delta and total of each relation. Deltas and work follow again, as maxima: those of the task with most.
+   * of each relation its delta, its rows when the iteration began, and its rows now. Deltas and work follow again, as
+   * maxima: those of the task with most. In place, a task does not know at its vote which rows it will receive. So the
+   * rows after an iteration are those with which the next one begins.
    */
   def votes(changed: Long, difference: Double, overflows: Double, loop: LoopState): Array[Double] = {
     val parts = loop.parts
@@ -52,9 +54,10 @@ final class LoopStats(relations: Array[String], tasks: Int) {
     loop.sentBytes = 0
     var r = 0
     while (r < parts.length) {
-      out(Sizes + 2 * r) = parts(r).currentSize
-      out(Sizes + 2 * r + 1) = parts(r).rows.toDouble
-      out(Sizes + 2 * parts.length + r) = parts(r).currentSize
+      out(Sizes + Numbers * r) = parts(r).currentSize
+      out(Sizes + Numbers * r + 1) = parts(r).rowsBefore.toDouble
+      out(Sizes + Numbers * r + 2) = parts(r).rows.toDouble
+      out(Sizes + Numbers * parts.length + r) = parts(r).currentSize
       r += 1
     }
     out
@@ -66,13 +69,13 @@ final class LoopStats(relations: Array[String], tasks: Int) {
     loop.work += votes(Work).toLong
   }
 
-  /** Adds the sums of an iteration; with `ahead`, their delta is that of the previous iteration. */
+  /** Adds the sums of an iteration; with `ahead`, their delta and rows before are those of the previous one. */
   def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
     isAhead = ahead
     rows += ((resumed + rows.length + 1, seconds, sums))
     changed += delta(sums)
     bytes += sums(Bytes).toLong
-    heaviest += sum(sums, Sizes + 2 * relations.length, 1)
+    heaviest += sum(sums, Sizes + Numbers * relations.length, 1)
   }
 
   /** Returns the progress of the loop after the last sums. */
@@ -81,8 +84,8 @@ final class LoopStats(relations: Array[String], tasks: Int) {
     RunCounts(iteration, delta(sums), total(sums), changed, bytes, heaviest)
   }
 
-  def delta(sums: Array[Double]): Long = sum(sums, Sizes, 2)
-  def total(sums: Array[Double]): Long = sum(sums, Sizes + 1, 2)
+  def delta(sums: Array[Double]): Long = sum(sums, Sizes, Numbers)
+  def total(sums: Array[Double]): Long = sum(sums, Sizes + 2, Numbers)
 
   /** Returns the sum over the relations of every `stride`-th number from `at` on. */
   private def sum(sums: Array[Double], at: Int, stride: Int): Long = {
@@ -99,7 +102,7 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   def difference(iteration: Int): Option[Double] = rows.lift(iteration - resumed - 1).map(_._3(FixpointLoop.Difference))
 
   /** Returns the rows of a relation's delta on the task with most of them. */
-  private def maxDelta(sums: Array[Double], r: Int): Double = sums(Sizes + 2 * relations.length + r)
+  private def maxDelta(sums: Array[Double], r: Int): Double = sums(Sizes + Numbers * relations.length + r)
 
   /** Returns the largest delta of a task divided by the average, as JSON; null if the delta is empty. */
   private def balance(sums: Array[Double], r: Int, delta: Long): String =
@@ -107,15 +110,16 @@ final class LoopStats(relations: Array[String], tasks: Int) {
 
   /** Returns the work of the task with most, divided by the average, as JSON; null without work. */
   private def workBalance(sums: Array[Double]): String =
-    if (sums(Work) == 0) "null" else (sums(Sizes + 3 * relations.length) * tasks / sums(Work)).toString
+    if (sums(Work) == 0) "null" else (sums(Sizes + (Numbers + 1) * relations.length) * tasks / sums(Work)).toString
 
   def perIteration: Seq[String] = for {
     ((iteration, seconds, sums), at) <- rows.toSeq.zipWithIndex
     r <- relations.indices
   } yield {
-    val deltaSums = if (isAhead) rows.lift(at + 1).map(_._3) else Some(sums)
-    val delta = deltaSums.fold(0L)(_(Sizes + 2 * r).toLong)
-    val total = deltaSums.getOrElse(sums)(Sizes + 1 + 2 * r).toLong
+    val later = if (isAhead) rows.lift(at + 1).map(_._3) else None
+    val deltaSums = if (isAhead) later else Some(sums)
+    val delta = deltaSums.fold(0L)(_(Sizes + Numbers * r).toLong)
+    val total = later.fold(sums(Sizes + Numbers * r + 2))(_(Sizes + Numbers * r + 1)).toLong
     s"""{"iteration":$iteration,"relation":${quoted(r)},"delta":$delta,"total":$total,""" +
       s""""seconds":$seconds,"bytes":${if (r == 0) sums(Bytes).toLong else 0},""" +
       s""""balance":${deltaSums.fold("null")(balance(_, r, delta))},""" +
@@ -129,6 +133,7 @@ object LoopStats {
   private val Bytes = 3
   private val Work = 4
   private val Sizes = 5
+  private val Numbers = 3
 
   import org.json4s.JString
   import org.json4s.jackson.JsonMethods

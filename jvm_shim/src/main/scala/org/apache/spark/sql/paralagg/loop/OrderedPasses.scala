@@ -87,6 +87,7 @@ private[loop] final class OrderedPasses(
     val most = if (isAlone) 0 else gang.rowsPerExchange
     applied = 0
     rows.takeChanged()
+    part.rowsBefore = part.rows
     var isActive = true
     while (isActive) {
       if (rows.nearSize == 0 || isWorthMoving) isActive = move()

@@ -52,6 +52,7 @@ private[loop] final class Passes(
       p.takeDirty()
       p.currentSize = p.state.sortQueued(p.current, p.currentSize)
       p.count()
+      p.rowsBefore = p.rows
     }
     runner.applyRules()
     def queued = parts.map(_.state.dirtySize).sum + hubs.fold(0)(_.waiting)

@@ -46,6 +46,9 @@ final class RelationPart(
   /** The number of rows; an id without a row is a key that only joins use. */
   var rows: Long = 0
 
+  /** The number of rows that were counted when the iteration began. */
+  var rowsBefore: Long = 0
+
   /** Returns the words of a row's values: the columns, the null mask if there is one, the parent in a traced run. */
   def valueWords: Int =
     spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
