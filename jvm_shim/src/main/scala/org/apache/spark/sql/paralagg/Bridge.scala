@@ -95,7 +95,10 @@ object Bridge extends Logging {
   }
 
   def analyse(names: JList[String], steps: JList[DataFrame]): Analysis =
-    new Analysis(names.asScala.toSeq, steps.asScala.toSeq.map(analysed))
+    new Analysis(
+      names.asScala.toSeq,
+      steps.asScala.toSeq.map(analysed),
+      steps.get(0).sparkSession.asInstanceOf[classic.SparkSession].sessionState.catalogManager)
 
   /** Returns a source of the steps. */
   def source(session: SparkSession, analysis: Analysis, n: Int): DataFrame = frame(session, analysis.sources(n))

@@ -11,10 +11,11 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.connector.catalog.CatalogManager
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.SparkMinor
 import org.apache.spark.sql.types._
@@ -24,13 +25,13 @@ import org.apache.spark.sql.types._
  * the Catalyst expression of each `handle`, and the plans of the sources (maximal sub-plans without a recursive
  * reference).
  */
-class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
+class Analysis(names: Seq[String], steps: Seq[LogicalPlan], catalogs: CatalogManager) {
   private val handles = ArrayBuffer.empty[Expression]
   private val sourcePlans = ArrayBuffer.empty[LogicalPlan]
   private val ids = mutable.Map.empty[ExprId, Int]
   private val variants = mutable.Map.empty[(String, Seq[DataType]), ArrayBuffer[Any]]
 
-  private val stepsJson: JValue = JArray(names.zip(steps.map(Analysis.prepare)).map { case (name, plan) =>
+  private val stepsJson: JValue = JArray(names.zip(Analysis.prepare(steps, catalogs)).map { case (name, plan) =>
     ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
   }.toList)
 
@@ -180,13 +181,13 @@ object Analysis {
   private def oneRow: LogicalPlan = Project(Seq(Alias(Literal(true), "one")()), OneRowRelation())
 
   /** Removes aliases, and replaces the functions that Spark replaces before execution. */
-  private def prepare(plan: LogicalPlan): LogicalPlan = {
-    plan.foreach {
+  private def prepare(plans: Seq[LogicalPlan], catalogs: CatalogManager): Seq[LogicalPlan] = {
+    plans.foreach(_.foreach {
       case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
       case _ =>
-    }
-    StepSubqueries.joined(
-      SparkMinor.inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))))
+    })
+    QueryConstants.folded(plans.map(p => ReplaceExpressions(EliminateSubqueryAliases(p))), catalogs)
+      .map(p => StepSubqueries.joined(SparkMinor.inlineCommon(p)))
   }
 
   /** Returns the name of a source, if it has only one. */

@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.sql
 import org.json4s._
 import org.json4s.JsonDSL._
 
+import org.apache.spark.sql.{classic, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Cast, Coalesce, Expression, Literal}
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -39,7 +40,8 @@ object CompileRecursion {
     val steps = cte.relations.map(r => r -> cte.stepsOf(r)).filter(_._2.nonEmpty)
     val analysis = new Analysis(
       steps.map(_._1.name),
-      steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r, isBase = false))) })
+      steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r, isBase = false))) },
+      SparkSession.active.asInstanceOf[classic.SparkSession].sessionState.catalogManager)
     analysis.sqlBases = Some(cte.relations.map { r =>
       if (r.bases > 0) union(cte.basesOf(r).map(conformed(_, r, isBase = true)))
       else LocalRelation(r.inOrder(r.columns.get).map(c => toAttribute(StructField(c.name, c.dataType))))
