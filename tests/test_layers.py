@@ -53,7 +53,7 @@ LINES = {
         "load": 1_700,
         "loop": 3_010,
         "offload": 1_285,
-        "plan": 1_990,
+        "plan": 2_015,
         "rules": 315,
         "sql": 1_315,
         "state": 2_850,
