@@ -84,9 +84,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan], catalogs: CatalogMan
         ("outputs" -> named(a.aggregateExpressions)) ~
         ("one_row" -> (if (a.groupingExpressions.isEmpty) Some(node(Analysis.oneRow)) else None))
     case h: ResolvedHint => node(h.child)
-    case Sort(_, _, child, _) => node(child) // rows of a recursion have no order, and a LIMIT is refused
+    case s: Sort => node(s.child) // rows of a recursion have no order, and a LIMIT is refused
     case p: RepartitionOperation => node(p.child) // nor partitions of a user's choice
-    case RebalancePartitions(_, child, _, _) => node(child)
+    case p: RebalancePartitions => node(p.child)
     case other =>
       ("op" -> "unsupported") ~ ("name" -> other.nodeName) ~ ("children" -> JArray(other.children.map(node).toList))
   }

@@ -1,8 +1,6 @@
 package org.apache.spark.sql.paralagg.plan
 
-import org.apache.spark.sql.catalyst.expressions.{
-  Expression, LeafExpression, LeafMathExpression, Literal, Unevaluable
-}
+import org.apache.spark.sql.catalyst.expressions.{Expression, LeafExpression, LeafMathExpression, Literal, Unevaluable}
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceCurrentLike, SpecialDatetimeValues}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.connector.catalog.CatalogManager
