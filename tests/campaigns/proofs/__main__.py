@@ -4,7 +4,8 @@
 
 An expression reads columns ``v_…``, which improve along the grid, and ``w_…``, which stay. For each one the rule system
 says how it moves, where it is null, between which bounds it lies, and whether it ties values; Spark says what it is.
-Both settings of ANSI mode and two time zones take turns. A seed gives the same expressions each time.
+Both settings of ANSI mode and two time zones take turns. A seed gives the same expressions each time. ``sums`` compares
+fixpoints of random values under sums.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ sys.path[:0] = [str(HERE.parents[2]), str(HERE)]
 
 from oracle import Oracle  # noqa: E402 - found by the line above
 from settings import SETTINGS  # noqa: E402 - likewise
+from sums import Sums  # noqa: E402 - likewise
 
 import pyspark_paralagg as ra  # noqa: E402 - likewise
 
@@ -30,6 +32,10 @@ EXCLUDED = ",".join(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}"
     for rule in ("ConstantFolding", "ConstantPropagation", "NullPropagation")
 )
+
+BATCHES_A_SUM = 4
+VALUES = 12
+"""Values under a sum that each of these batches draws."""
 
 
 def main() -> int:
@@ -47,18 +53,21 @@ def main() -> int:
     spark = ra.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     oracle = Oracle(spark)
+    sums = Sums(spark, oracle.tally.tell)
     begun, rng = time.monotonic(), random.Random(options.seed)
     batch = 0
     while oracle.tally.expressions < options.count and time.monotonic() - begun < options.seconds:
         oracle.run(SETTINGS[batch % len(SETTINGS)], rng)
         batch += 1
+        if batch % BATCHES_A_SUM == 0:
+            sums.run(rng, VALUES, ansi=batch % (2 * BATCHES_A_SUM) == 0)
     print(oracle.tally.table())
-    for failure in oracle.failures[:20]:
+    failures = [*oracle.failures, *sums.failures]
+    for failure in failures[:20]:
         print(failure)
-    passed = oracle.tally.expressions - len(oracle.failures)
-    print(f"{passed} passed, {len(oracle.failures)} failed")
+    print(f"{oracle.tally.expressions - len(failures)} passed, {len(failures)} failed")
     spark.stop()
-    return 1 if oracle.failures else 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
