@@ -87,13 +87,13 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
         if d is not None:
             exprs.append(_cast(expr if branch.group_keys is None else grouped.value(expr, d), column))
             continue
-        if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
+        if branch.group_keys is not None and not is_function_of(expr, branch.group_keys):
             kind = "key" if column in relation.keys else "witness"
             _refuse(f"the {kind} {column.name} is the result of an aggregate", place, instead_of("an aggregated key"))
         exprs.append(expr)
     for name in step_columns(relation):
         expr = branch.outputs[column_ids[name]]
-        if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
+        if branch.group_keys is not None and not is_function_of(expr, branch.group_keys):
             _refuse(f"the path's column {name} is the result of an aggregate", place, "show a key or a joined column")
         exprs.append(expr)
     rename = _names(branch)
@@ -131,13 +131,12 @@ def _cast(expr: Expr, column: Column) -> Expr:
     return expr if expr.type == column.type else Call("Cast", (expr,), column.type)
 
 
-def _is_function_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
+def is_function_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
+    """Return whether ``expr`` has one value in each group of ``keys``."""
     # Handles are ignored: the analyser gives each occurrence of an expression its own.
     if isinstance(expr, Lit) or strip_handles(expr) in [strip_handles(k) for k in keys]:
         return True
-    return (
-        isinstance(expr, Call) and not expr.fn.startswith("agg:") and all(_is_function_of(a, keys) for a in expr.args)
-    )
+    return isinstance(expr, Call) and not expr.fn.startswith("agg:") and all(is_function_of(a, keys) for a in expr.args)
 
 
 def strip_handles(expr: Expr) -> Expr:
@@ -172,14 +171,32 @@ class _Grouped:
             # The cast of a sum back to a narrower type, and a default for a null that cannot occur, change nothing.
             if (expr.fn == "Coalesce" and not may_be_null(inner)) or (expr.fn == "Cast" and inner.type == expr.type):
                 return inner
-        # A factor may move into the sum: this is as exact as a sum of doubles.
-        if isinstance(expr, Call) and d.definition.is_sum and expr.type == "double" and len(expr.args) == 2:  # noqa: PLR2004
-            left, right = expr.args
-            if expr.fn in ("Multiply", "Divide") and _is_function_of(right, self.branch.group_keys or ()):
-                return replace(expr, args=(self.value(left, d), right))
-            if expr.fn == "Multiply" and _is_function_of(left, self.branch.group_keys or ()):
-                return replace(expr, args=(left, self.value(right, d)))
-        return self._refuse(expr, d)
+        moved = self._moved(expr, d) if isinstance(expr, Call) else None
+        return moved or self._refuse(expr, d)
+
+    def _moved(self, expr: Call, d: Dependent) -> Expr | None:
+        """Return ``expr`` with its aggregate's argument in the aggregate's place, if that gives the same result.
+
+        A factor moves into a sum of integers or doubles, where it is as exact as the sum. The better of an aggregate
+        and a bound is the aggregate of the better of each value and the bound.
+        """
+        fixed = [is_function_of(a, self.branch.group_keys or ()) for a in expr.args]
+        if fixed.count(False) != 1:
+            return None
+        at = fixed.index(False)
+        if d.definition.is_sum:
+            is_factor = expr.fn == "Multiply" and expr.type in ("bigint", "double")
+            if not is_factor and (expr.fn, expr.type, at) != ("Divide", "double", 0):
+                return None
+        elif expr.fn not in ("Least", "Greatest") or d.definition.moves not in ("up", "down") or d.order is not None:
+            return None
+        inner = self.value(expr.args[at], d)
+        keeps_nulls = expr.fn == ("Greatest" if d.definition.moves == "up" else "Least")
+        if not d.definition.is_sum and may_be_null(inner) and not keeps_nulls:
+            return None  # a null would pass the bound on as a value
+        type_ = expr.args[at].type
+        typed = inner if inner.type == type_ else Call("Cast", (inner,), type_)
+        return replace(expr, args=(*expr.args[:at], typed, *expr.args[at + 1 :]))
 
     def _of_no_rows(self, expr: Expr, d: Dependent) -> Expr:
         """Return the value over no rows. The row is added even if there are rows, so it must not change their value."""

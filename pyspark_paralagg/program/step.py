@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.branch import Branch, Leaf, to_rule
+from pyspark_paralagg.program.branch import Branch, Leaf, is_function_of, to_rule
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.having import condition_of_no_rows, row_condition
 from pyspark_paralagg.program.instead import instead_of
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
@@ -152,9 +153,17 @@ class _StepReader:
 
     def _filter(self, branch: Branch, condition: tuple[Expr, ...]) -> Branch:
         inlined = tuple(branch.inline(c) for c in condition)
-        if branch.group_keys is not None and any(_has_aggregate(c) for c in inlined):
-            self._refuse("a filter on an aggregate's result (HAVING)")
+        if branch.group_keys is not None:
+            inlined = tuple(self._having(c, branch) if _has_aggregate(c) else c for c in inlined)
         return branch.filter(inlined)
+
+    def _having(self, condition: Expr, branch: Branch) -> Expr:
+        if branch.is_of_no_rows:
+            return condition_of_no_rows(condition)
+        keys = branch.group_keys or ()
+        return row_condition(condition, self._head, lambda e: is_function_of(e, keys)) or self._refuse(
+            "a filter on an aggregate's result (HAVING)"
+        )
 
     def _join(self, node: dict[str, Any]) -> list[Branch]:
         kind = node["type"]

@@ -7,7 +7,6 @@ runs once by ``mode="auto"``, on differences or, if it rounds, on whole values, 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -17,6 +16,7 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
+    from decimal import Decimal
 
     from pyspark.sql import DataFrame, SparkSession
 

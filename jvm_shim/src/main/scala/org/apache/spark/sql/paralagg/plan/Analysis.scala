@@ -84,6 +84,7 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan], catalogs: CatalogMan
         ("outputs" -> named(a.aggregateExpressions)) ~
         ("one_row" -> (if (a.groupingExpressions.isEmpty) Some(node(Analysis.oneRow)) else None))
     case h: ResolvedHint => node(h.child)
+    case v: View => node(v.child) // a temporary view that the step has made of its DataFrame
     case s: Sort => node(s.child) // rows of a recursion have no order, and a LIMIT is refused
     case p: RepartitionOperation => node(p.child) // nor partitions of a user's choice
     case p: RebalancePartitions => node(p.child)
