@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.backends.analysed import analysed, analyser_of
-from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ def check_proof(job: Job) -> None:
     except UnsupportedError as problem:
         if job.mode == "auto" or problem.code == "PARALAGG_NONDETERMINISTIC":
             raise
+    except EnvironmentProblem as problem:
+        if job.mode == "auto":
+            hint = "; ".join(
+                filter(None, (problem.hint, 'or use mode="iterate", which proves nothing and needs no jar'))
+            )
+            message = f"{problem.message}, so nothing proves the step"
+            raise EnvironmentProblem(problem.code, message, value=problem.value, hint=hint) from problem
 
 
 def _options(job: Job) -> dict[str, Any]:

@@ -90,7 +90,7 @@ SESSION = (
         "EnvironmentProblem",
         cause="The jar cannot be compiled for the installed Spark, or cannot be written.",
         remedy="Set `XDG_CACHE_HOME` to a folder that you can write to, or install a wheel, which contains the jar. "
-        "`spark.paralagg.backend=dataframe` needs no jar.",
+        '`mode="iterate"` with `backend="dataframe"` needs no jar.',
         tested_by="tests/test_shim.py",
     ),
     ErrorCode(

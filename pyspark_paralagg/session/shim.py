@@ -215,7 +215,7 @@ def _compile(spark: SparkHome, sources: ShimSources, classes: Path) -> None:
             "PARALAGG_SHIM_BUILD",
             f"the shim does not compile against Spark {spark.version}:\n" + "\n".join(output[:_COMPILER_OUTPUT_LINES]),
             value=spark.version,
-            hint="report the lines above, or use spark.paralagg.backend=dataframe, which needs no shim",
+            hint='report the lines above, or use mode="iterate" with backend="dataframe", which needs no shim',
         )
 
 
