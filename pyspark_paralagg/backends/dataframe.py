@@ -1,8 +1,8 @@
 """Execute a recursion with plain DataFrames: the definition of the fixpoint, one round after another.
 
-It needs no jar but for a proof, so it runs on Connect and serverless, and supports any step that Spark can run. It is eager: the loop
-runs in Python at the call. A local checkpoint cuts the lineage of each round, and the previous checkpoint is freed. The
-result is the last checkpoint and is kept while something reads it.
+Only a proof needs a jar, so ``mode="iterate"`` runs on Connect and serverless, and supports any step that Spark can
+run. It is eager: the loop runs in Python at the call. A local checkpoint cuts the lineage of each round, and the
+previous checkpoint is freed. The result is the last checkpoint and is kept while something reads it.
 """
 
 from __future__ import annotations
