@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mpi.staged import Staged
 from mpi.test_refining import COLUMNS, inputs
-from mpi.test_roll_over import ALL, FAILING
+from mpi.test_roll_over import ALL, ERRORS, FAILING
 from spark_versions import RUN_ERRORS
 
 import pyspark_paralagg as ra
@@ -110,5 +110,5 @@ def test_few_rows_are_sent_at_the_end_of_an_iteration(spark: SparkSession, limit
 @pytest.mark.parametrize("text", FAILING)
 def test_all_tasks_end_with_the_same_error(spark: SparkSession, text: str, tasks: int) -> None:
     """A task whose sum overflows in an early exchange takes part in those of tasks that continue."""
-    with pytest.raises(RUN_ERRORS, match="PARALAGG_NO_FIXPOINT"):
+    with pytest.raises(RUN_ERRORS, match=ERRORS[text]):
         query(spark, FAILING[text], tasks, 1).collect()

@@ -393,7 +393,7 @@ def test_plain_dataframes_refuse_steps_without_a_row_before(
     pairs = edges.toDF("src", "dst", "dist")
     aggs = {"dist": "min", "route": ra.path("dist")}
     with pytest.raises((ra.UsageError, ra.UnsupportedError), match=says) as e:
-        pairs.recursive_agg(["src", "dst"], aggs, step=lambda p: step(p, edges), backend="dataframe")
+        pairs.recursive_agg(["src", "dst"], aggs, step=lambda p: step(p, edges), backend="dataframe", mode="iterate")
     assert e.value.code == code
 
 
