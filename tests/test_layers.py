@@ -30,7 +30,7 @@ LINES = {
         "lowering": 555,
         "maintenance": 1_750,
         "plan": 760,
-        "program": 4_450,
+        "program": 4_600,
         "report": 1_455,
         "session": 2_505,
         "sql": 450,

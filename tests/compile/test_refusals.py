@@ -237,7 +237,7 @@ def test_having() -> None:
     def step(_: Document, d: Frame, e: Frame) -> Frame:
         least = call("agg:min", d["dist"], type_="bigint")
         g = d.join(e, same(d["node"], e["src"])).group([e["dst"]], node=e["dst"], dist=least)
-        return g.where(holds("LessThan", g["dist"], lit(5, "bigint")))
+        return g.where(holds("GreaterThan", g["dist"], lit(5, "bigint")))
 
     unsupported(step, "HAVING")
 
