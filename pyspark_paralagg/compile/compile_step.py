@@ -105,9 +105,7 @@ def compile_step(  # noqa: PLR0913 - all that a caller may set
     rows, by the number of the input, that Spark knows to have no nulls.
     """
     start = time.perf_counter()
-    relations = tuple(relations)
-    base_inputs = _start_inputs(relations, len(step_json["sources"]), present)
-    program = trace_paths(with_doubts(program_from_step(step_json, relations, base_inputs, join_order, **options)))
+    program = trace_paths(with_doubts(_program(step_json, relations, present, join_order=join_order, **options)))
     if rewrite is not None:
         program = rewrite(program)
     if packs:
@@ -123,9 +121,19 @@ def prove_step(
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> None:
     """Raise what ``compile_step`` raises for a step that is not proved, whatever the types of its columns are."""
+    prove_program(trace_paths(_program(step_json, relations, present, **options)))
+
+
+def _program(
+    step_json: dict[str, Any],
+    relations: Iterable[Relation],
+    present: Present,
+    **options: Any,  # noqa: ANN401 - those of program_from_step
+) -> Program:
+    """Return the Program of a step, with bases and initial rows as inputs behind the step's own sources."""
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]), present)
-    prove_program(trace_paths(program_from_step(step_json, relations, base_inputs, **options)))
+    return program_from_step(step_json, relations, base_inputs, **options)
 
 
 def texts_of(plan_json: dict[str, Any]) -> tuple[str, list[tuple[str, str, tuple[str, ...]]]]:

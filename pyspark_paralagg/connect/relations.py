@@ -204,14 +204,8 @@ class Relations:
     def _hint(self, body: Message) -> Node:
         return self.node(body.input)
 
-    def _sort(self, body: Message) -> Node:
-        return self.node(body.input)
-
-    def _repartition(self, body: Message) -> Node:
-        return self.node(body.input)
-
-    def _repartition_by_expression(self, body: Message) -> Node:
-        return self.node(body.input)
+    # Rows of a recursion have neither an order nor partitions of the user's choice.
+    _sort = _repartition = _repartition_by_expression = _hint
 
     def _deduplicate(self, body: Message) -> Node:
         child = self.node(body.input)

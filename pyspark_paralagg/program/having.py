@@ -8,6 +8,7 @@ for a lower bound, under ``min`` for an upper bound, and only if no other column
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import Call, Expr, Lit
@@ -41,7 +42,7 @@ def row_condition(condition: Expr, head: Relation, is_fixed: Callable[[Expr], bo
         return None
     value = aggregate.args[0]
     args = (value, bound) if is_left else (bound, value)
-    return Call(condition.fn, args, condition.type, condition.nullable, condition.handle)
+    return replace(condition, args=args)
 
 
 def condition_of_no_rows(condition: Expr) -> Expr:
@@ -50,8 +51,7 @@ def condition_of_no_rows(condition: Expr) -> Expr:
         return over_no_rows(condition) or Lit(None, condition.type)
     if not isinstance(condition, Call):
         return condition
-    args = tuple(map(condition_of_no_rows, condition.args))
-    return Call(condition.fn, args, condition.type, condition.nullable, condition.handle)
+    return replace(condition, args=tuple(map(condition_of_no_rows, condition.args)))
 
 
 def _is_absorbed(expr: Expr, names: tuple[str, ...]) -> bool:
